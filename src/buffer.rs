@@ -1,0 +1,34 @@
+//! Handles into the activation arena: plain data, no device.
+//!
+//! The activation arena holds one row per feature and one column per sample (feature-major), so that samples are
+//! contiguous: a SIMD register or a GPU subgroup takes neighbouring samples. An engine decides how many samples lie
+//! side by side; a [`Buffer`] is the same on every engine.
+
+/// A run of rows in the activation arena, one row per feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    /// First row.
+    pub first: u32,
+    /// Number of rows.
+    pub rows: u32,
+}
+
+/// Hands out rows of an activation arena.
+#[derive(Clone, Debug, Default)]
+pub struct Arena {
+    rows: u32,
+}
+
+impl Arena {
+    /// A fresh buffer of `rows` features.
+    pub fn alloc(&mut self, rows: u32) -> Buffer {
+        let first = self.rows;
+        self.rows += rows;
+        Buffer { first, rows }
+    }
+
+    /// Rows handed out so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+}

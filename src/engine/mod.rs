@@ -1,0 +1,145 @@
+//! WHERE programs run: [`cpu`] natively, [`gpu`] through wgpu. The only room that names wgpu, naga or gemm.
+//!
+//! An [`Engine`] is a device. [`Engine::load`] puts the weights of one model on it and gives a [`Session`], which runs
+//! the programs of that model. Both engines run the same programs on the same arenas.
+
+pub mod cpu;
+pub mod gpu;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::optim::AdamStep;
+use crate::plan::Plan;
+use crate::program::Program;
+
+/// A device that runs models. Cheap to clone: clones share the device.
+#[derive(Clone)]
+pub struct Engine {
+    backend: Arc<dyn Backend>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Engine").field(&self.info()).finish()
+    }
+}
+
+/// What a device is, for people.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DeviceInfo {
+    /// "cpu" for the native engine, "gpu" for everything behind wgpu.
+    pub engine: &'static str,
+    /// Name of the adapter, or of the instruction set of the native engine.
+    pub name: String,
+    /// Graphics interface: "vulkan", "metal", "dx12"; "native" for the native engine.
+    pub backend: String,
+    /// Driver and its version.
+    pub driver: String,
+    /// "discrete", "integrated", "virtual", "software" or "native".
+    pub kind: &'static str,
+}
+
+impl Engine {
+    /// Facts about the device.
+    pub fn info(&self) -> DeviceInfo {
+        self.backend.info()
+    }
+
+    /// Puts a model on the device.
+    pub(crate) fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
+        self.backend.load(plan)
+    }
+}
+
+/// A device, behind [`Engine`].
+pub(crate) trait Backend: Send + Sync {
+    /// Facts about the device.
+    fn info(&self) -> DeviceInfo;
+    /// Allocates the weight arena of a model (all zero).
+    fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>>;
+}
+
+/// A compiled program of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramId(pub(crate) usize);
+
+/// Arrays of a session that the host may read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// The weight arena, `Layout::len()` values. Derived weights are recomputed by the programs.
+    Weights,
+    /// Adam's first moments, `Layout::trained` values.
+    FirstMoments,
+    /// Adam's second moments, `Layout::trained` values.
+    SecondMoments,
+}
+
+/// One evaluation of a program without an update.
+pub(crate) struct Job<'a> {
+    /// Number of samples B; any number, the engine cuts it into tiles.
+    pub(crate) rows: usize,
+    /// For each input of the program its values, row-major (B, rows of the buffer).
+    pub(crate) inputs: &'a [&'a [f32]],
+    /// Seed of [`crate::program::Op::Normal`].
+    pub(crate) seed: u64,
+    /// Number of the first sample, for [`crate::program::Op::Normal`].
+    pub(crate) first_row: u64,
+}
+
+/// One training step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepJob {
+    /// Position of the batch's first row in the order given by [`Session::set_order`].
+    pub(crate) first: usize,
+    /// Number of samples B.
+    pub(crate) rows: usize,
+    /// Deviation of the noise added to x.
+    pub(crate) noise: f32,
+    /// Seed of the noise.
+    pub(crate) seed: u64,
+    /// Number of this step, for the counter of the noise.
+    pub(crate) step: u32,
+    /// The update.
+    pub(crate) adam: AdamStep,
+}
+
+/// The weights of one model on a device, and the programs that use them.
+pub(crate) trait Session: Send {
+    /// Makes a program ready to run on about `rows` samples at a time. All allocation and pipeline creation is here.
+    fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId>;
+
+    /// Runs a program; returns its outputs, row-major (B, rows of the buffer).
+    ///
+    /// Gradients of the weights are those of this job alone, see [`Session::gradients`].
+    fn run(&mut self, program: ProgramId, job: &Job<'_>) -> Result<Vec<Vec<f32>>>;
+
+    /// The training data, row-major (rows, N). Stays on the device where it fits, else batches are streamed to it.
+    fn set_data(&mut self, data: Arc<[f32]>) -> Result<()>;
+
+    /// The order in which steps take the rows of the data: a permutation, or any list of row numbers.
+    fn set_order(&mut self, order: &[u32]) -> Result<()>;
+
+    /// Runs one training step. May return before the device is done.
+    fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()>;
+
+    /// Mean loss of the last step. Waits for the device.
+    fn loss(&mut self) -> Result<f32>;
+
+    /// Gradients after the last run or step of a program with backward operations, summed over all samples,
+    /// `Layout::gradient_len()` values: unclamped, without L2.
+    fn gradients(&mut self) -> Result<Vec<f32>>;
+
+    /// Copies values from the device. Waits for it.
+    fn read(&mut self, values: Values) -> Result<Vec<f32>>;
+
+    /// Copies values to the device.
+    fn write(&mut self, values: Values, data: &[f32]) -> Result<()>;
+
+    /// Number of dispatches of one run or step of the program on one tile; 0 on the native engine.
+    fn dispatches(&self, program: ProgramId) -> usize;
+
+    /// Bytes the session holds on the device.
+    fn memory(&self) -> usize;
+}

@@ -1,0 +1,70 @@
+//! Parameter budgets: the width whose parameter count is nearest to a given number (spec, section 4).
+
+use super::spec::{Mixing, Spec};
+use super::tree;
+use crate::error::{Error, Result};
+
+/// Number of trained parameters of `spec`, without making the plan.
+pub fn parameters(spec: &Spec) -> u64 {
+    let n = u64::from(spec.dim);
+    let nets: u64 = tree::nodes(spec.dim, spec.depth)
+        .iter()
+        .map(|node| {
+            let (i, h, o) = (u64::from(node.upper()), u64::from(spec.width_at(node.level)), u64::from(node.lower()));
+            2 * (h * (i + 1) + h * (h + 1) + o * (h + 1))
+        })
+        .sum();
+    let mixes = (0..spec.blocks).filter(|&b| spec.block_has_mixing(b)).count() as u64;
+    let reflections = if spec.mixing == Mixing::Householder { n * n * mixes } else { 0 };
+    nets * u64::from(spec.blocks) + reflections
+}
+
+/// The width at which `spec` has as close to `budget` trained parameters as possible; the narrower one on a tie.
+///
+/// # Errors
+/// [`Error::Config`] where even width 1 has more than twice the budget.
+pub fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
+    let count = |width| parameters(&Spec { width, ..spec.clone() });
+    if count(1) > budget.saturating_mul(2) {
+        return Err(Error::config(
+            "model.budget",
+            format!("{budget} is too small: even width 1 has {} parameters", count(1)),
+        ));
+    }
+    // The count grows with the width, so bisect to the last width within the budget.
+    let (mut low, mut high) = (1, 1 << 16);
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if count(middle) <= budget { low = middle } else { high = middle }
+    }
+    let over = count(high).abs_diff(budget);
+    Ok(if over < count(low).abs_diff(budget) { high } else { low })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Plan;
+    use super::*;
+
+    #[test]
+    fn count_is_the_plans() {
+        for dim in [1, 2, 3, 7, 20, 33] {
+            for depth in [0, 1, 99] {
+                for mixing in [Mixing::None, Mixing::Fixed, Mixing::Householder] {
+                    let spec = Spec { dim, depth, mixing, mix_first: false, blocks: 3, width: 21, ..Spec::default() };
+                    assert_eq!(parameters(&spec), Plan::new(&spec).unwrap().layout.trained as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn widths_of_the_reference_table() {
+        let spec = Spec { dim: 20, blocks: 1, mixing: Mixing::Householder, mix_first: false, ..Spec::default() };
+        let width = |spec: &Spec| width_for(spec, 100_000).unwrap();
+        assert_eq!(width(&Spec { blocks: 2, ..spec.clone() }), 104);
+        assert_eq!(width(&Spec { depth: 0, ..spec.clone() }), 213);
+        assert!(width(&spec).abs_diff(152) <= 1);
+        assert!(width_for(&spec, 10).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! WHAT a model is: integers only.
+//!
+//! [`Spec`] is what a user chooses; [`Plan`] is what follows from it: the nodes of every recursive coupling block
+//! ([`tree`]), grouped into stages ([`stage`]), and the name, shape and offset of every weight ([`params`]).
+//! This is the only room that knows recursion. Everything after it sees tables of nodes.
+
+pub mod budget;
+pub mod params;
+pub mod spec;
+pub mod stage;
+pub mod tree;
+
+use std::ops::Range;
+
+use crate::error::Result;
+pub use params::{Layout, Tensor};
+pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec};
+pub use stage::{Link, Net, Node, Stage};
+
+/// The orthogonal mixing at the head of a block (spec, section 3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mix {
+    /// Number of columns it mixes.
+    pub dim: u32,
+    /// Offset of Q, row-major `[dim, dim]`, in the weight arena.
+    pub q: u32,
+    /// Offset of the trained reflection vectors `[dim, dim]` that Q is made of, for `mixing = householder`.
+    pub reflections: Option<u32>,
+}
+
+/// One block: mixing, then the stages of its recursive coupling in forward order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Mixing before the coupling, if the block has one.
+    pub mix: Option<Mix>,
+    /// Indices into [`Plan::stages`], in the order of the forward pass.
+    pub stages: Range<usize>,
+}
+
+/// Everything that follows from a [`Spec`]: node tables and the layout of the weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The choices this plan was made from.
+    pub spec: Spec,
+    /// Blocks in forward order.
+    pub blocks: Vec<Block>,
+    /// All stages of all blocks.
+    pub stages: Vec<Stage>,
+    /// Where every weight lies.
+    pub layout: Layout,
+}
+
+impl Plan {
+    /// Works out the node tables and the weight layout of a model.
+    ///
+    /// # Errors
+    /// [`crate::Error::Config`] where a field of the spec is out of range or the model would have 2^31 weights or more.
+    pub fn new(spec: &Spec) -> Result<Self> {
+        spec.validate()?;
+        let mut layout = params::Builder::default();
+        let mut stages = Vec::new();
+        let mut blocks = Vec::new();
+        for b in 0..spec.blocks {
+            let mix = spec.block_has_mixing(b).then(|| layout.mix(&format!("blocks.{b}.mix"), spec.dim, spec.mixing));
+            let nodes = tree::nodes(spec.dim, spec.depth);
+            let first = stages.len();
+            stages.extend(stage::stages(spec, &nodes, &format!("blocks.{b}.tree"), &mut layout));
+            blocks.push((mix, first..stages.len()));
+        }
+        let layout = layout.finish()?;
+        let blocks =
+            blocks.into_iter().map(|(mix, stages)| Block { mix: mix.map(|m| layout.locate(m)), stages }).collect();
+        Ok(Self { spec: spec.clone(), blocks, stages, layout })
+    }
+
+    /// Every mixing of the model, in block order.
+    pub fn mixes(&self) -> impl Iterator<Item = &Mix> {
+        self.blocks.iter().filter_map(|b| b.mix.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_weight_belongs_to_exactly_one_tensor() {
+        for (dim, mixing) in [(1, Mixing::None), (5, Mixing::Fixed), (20, Mixing::Householder), (33, Mixing::Fixed)] {
+            let spec = Spec { dim, mixing, blocks: 3, width: 10, ..Spec::default() };
+            let plan = Plan::new(&spec).unwrap();
+            let mut covered = vec![0u8; plan.layout.len()];
+            for t in &plan.layout.tensors {
+                covered[t.range()].iter_mut().for_each(|c| *c += 1);
+            }
+            let derived = plan.layout.trained..plan.layout.gradient_len();
+            for (i, &c) in covered.iter().enumerate() {
+                // Q of a Householder mixing is computed, so no tensor of the model file names it.
+                assert_eq!(c, u8::from(!derived.contains(&i)), "weight {i} of N = {dim}");
+            }
+        }
+    }
+
+    #[test]
+    fn parameter_counts_are_those_of_the_reference_trainings() {
+        let count = |spec: &Spec| Plan::new(spec).unwrap().layout.trained;
+        let one = Spec { dim: 20, blocks: 1, mixing: Mixing::None, ..Spec::default() };
+        let lens1 = count(&Spec { width: 152, ..one.clone() });
+        assert!((100_500..101_500).contains(&lens1), "{lens1}");
+        let real_nvp = count(&Spec { width: 216, depth: 0, ..one });
+        assert!((102_000..103_000).contains(&real_nvp), "{real_nvp}");
+    }
+}

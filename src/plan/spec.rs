@@ -1,0 +1,192 @@
+//! The choices that make a model: dimension, blocks, recursion, mixing, scale. Also the JSON of the model file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A recursion depth at or above this means "no limit".
+pub const FULL_DEPTH: u32 = 99;
+
+/// Kind of model (spec, section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Unconditional normalizing flow z = T(x).
+    #[default]
+    Flow,
+}
+
+/// What the networks of a node see of its upper columns (spec, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConditionOn {
+    /// The upper columns as they entered the block: the paper's equation. All networks of a block are independent.
+    #[default]
+    Input,
+    /// The upper columns after the node's children transformed them: the authors' code. One pass per level.
+    Output,
+}
+
+/// Orthogonal map at the head of a block (spec, section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mixing {
+    /// A random orthogonal matrix that is not trained.
+    #[default]
+    Fixed,
+    /// A product of N trained Householder reflections.
+    Householder,
+    /// No mixing.
+    None,
+}
+
+/// Log-scale of the affine coupling as a function of the network's output (spec, section 1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Scale {
+    /// `sigma(a) = slope * atan(a)`: bounded by `slope * pi / 2` in both directions.
+    Atan {
+        /// Slope at zero; 2.544 = 4 * 0.636 in the authors' code.
+        #[serde(default = "default_slope")]
+        slope: f32,
+    },
+    /// `sigma(a) = a`, as in the paper's text. Unbounded: training may diverge.
+    Exp,
+}
+
+/// The authors' soft clamp.
+pub const DEFAULT_SLOPE: f32 = 2.544;
+
+fn default_slope() -> f32 {
+    DEFAULT_SLOPE
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self::Atan { slope: DEFAULT_SLOPE }
+    }
+}
+
+/// A model, before any weight exists. Serialises to the JSON of the model file (spec, section 7).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Kind of model.
+    pub kind: Kind,
+    /// N, the dimension of x.
+    pub dim: u32,
+    /// C, the dimension of the condition y; 0 for `flow`.
+    #[serde(default)]
+    pub cond_dim: u32,
+    /// K, the number of blocks.
+    pub blocks: u32,
+    /// D, the recursion depth: 0 is RealNVP, [`FULL_DEPTH`] or more sets no limit.
+    pub depth: u32,
+    /// H, the hidden width of the root's networks.
+    pub width: u32,
+    /// What the networks see.
+    #[serde(default)]
+    pub condition_on: ConditionOn,
+    /// Orthogonal map of each block.
+    #[serde(default)]
+    pub mixing: Mixing,
+    /// Whether the first block has a mixing too.
+    #[serde(default = "default_true")]
+    pub mix_first: bool,
+    /// Log-scale function.
+    #[serde(default)]
+    pub scale: Scale,
+}
+
+fn default_true() -> bool {
+    true
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Flow,
+            dim: 2,
+            cond_dim: 0,
+            blocks: 2,
+            depth: FULL_DEPTH,
+            width: 64,
+            condition_on: ConditionOn::Input,
+            mixing: Mixing::Fixed,
+            mix_first: true,
+            scale: Scale::default(),
+        }
+    }
+}
+
+/// Largest N, H and K: far above any use, low enough that no offset computation can overflow.
+const MAX_SIZE: u32 = 1 << 16;
+
+impl Spec {
+    /// Hidden width of the networks at recursion level `level` (root: 0): halved per level down to an eighth.
+    pub fn width_at(&self, level: u32) -> u32 {
+        (self.width >> level.min(3)).max(1)
+    }
+
+    /// Whether block `b` begins with a mixing.
+    pub fn block_has_mixing(&self, b: u32) -> bool {
+        self.mixing != Mixing::None && (b > 0 || self.mix_first)
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the key that is out of range.
+    pub fn validate(&self) -> Result<()> {
+        let range = |key: &str, value: u32| {
+            if value == 0 || value > MAX_SIZE {
+                return Err(Error::config(key, format!("must be between 1 and {MAX_SIZE}, is {value}")));
+            }
+            Ok(())
+        };
+        range("model.dim", self.dim)?;
+        range("model.blocks", self.blocks)?;
+        range("model.width", self.width)?;
+        if self.cond_dim != 0 {
+            return Err(Error::config("model.cond_dim", "must be 0: a `flow` has no conditions"));
+        }
+        if let Scale::Atan { slope } = self.scale
+            && !(slope.is_finite() && slope > 0.0)
+        {
+            return Err(Error::config("model.slope", format!("must be a positive number, is {slope}")));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_the_model_files() {
+        let json = r#"{"format":1,"kind":"flow","dim":20,"cond_dim":0,"blocks":1,"depth":99,"width":24,"condition_on":"output",
+            "mixing":"householder","mix_first":false,"scale":{"kind":"exp"}}"#;
+        let spec: Spec = serde_json::from_str(json).unwrap();
+        assert_eq!((spec.dim, spec.condition_on, spec.mixing), (20, ConditionOn::Output, Mixing::Householder));
+        assert_eq!(spec.scale, Scale::Exp);
+        assert!(!spec.mix_first);
+        let short: Spec = serde_json::from_str(r#"{"kind":"flow","dim":3,"blocks":1,"depth":0,"width":4}"#).unwrap();
+        assert_eq!(short.scale, Scale::Atan { slope: 2.544 });
+        assert!(short.mix_first && short.mixing == Mixing::Fixed);
+    }
+
+    #[test]
+    fn widths_halve_down_to_an_eighth() {
+        let spec = Spec { width: 139, ..Spec::default() };
+        assert_eq!((0..6).map(|l| spec.width_at(l)).collect::<Vec<_>>(), [139, 69, 34, 17, 17, 17]);
+        assert_eq!(Spec { width: 3, ..Spec::default() }.width_at(4), 1);
+    }
+
+    #[test]
+    fn out_of_range_fields_are_named() {
+        let message = |spec: Spec| spec.validate().unwrap_err().to_string();
+        assert!(message(Spec { dim: 0, ..Spec::default() }).contains("model.dim"));
+        assert!(message(Spec { width: 1 << 20, ..Spec::default() }).contains("model.width"));
+        assert!(message(Spec { scale: Scale::Atan { slope: f32::NAN }, ..Spec::default() }).contains("model.slope"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Recursion to a flat list: the nodes of one recursive coupling block (paper, eq. 6; spec, section 2).
+
+use super::spec::FULL_DEPTH;
+
+/// A node of the recursion: a range of columns that splits into an upper and a lower half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeNode {
+    /// Heap number: root 1, upper child 2i, lower child 2i + 1.
+    pub heap: u64,
+    /// Recursion level; the root has 0.
+    pub level: u32,
+    /// First column.
+    pub first: u32,
+    /// Number of columns.
+    pub size: u32,
+}
+
+impl TreeNode {
+    /// Columns that condition the coupling: the first `floor(n / 2)`.
+    pub fn upper(&self) -> u32 {
+        self.size / 2
+    }
+
+    /// Columns that the coupling transforms: the rest.
+    pub fn lower(&self) -> u32 {
+        self.size - self.upper()
+    }
+
+    /// Whether the recursion goes on below this node.
+    fn has_children(&self, depth: u32) -> bool {
+        self.size > 3 && (depth >= FULL_DEPTH || self.level < depth)
+    }
+
+    fn children(&self) -> [Self; 2] {
+        let (heap, level) = (self.heap * 2, self.level + 1);
+        [
+            Self { heap, level, first: self.first, size: self.upper() },
+            Self { heap: heap + 1, level, first: self.first + self.upper(), size: self.lower() },
+        ]
+    }
+}
+
+/// All nodes over `dim` columns in heap order, so level by level.
+pub fn nodes(dim: u32, depth: u32) -> Vec<TreeNode> {
+    let mut nodes = vec![TreeNode { heap: 1, level: 0, first: 0, size: dim }];
+    let mut next = 0;
+    while let Some(node) = nodes.get(next).copied() {
+        if node.has_children(depth) {
+            nodes.extend(node.children());
+        }
+        next += 1;
+    }
+    nodes
+}
+
+/// The order in which the inverse must visit the nodes when networks see the block's input: upper half first, then
+/// the node itself, then the lower half. Returns positions in `nodes`.
+pub fn walk_order(nodes: &[TreeNode]) -> Vec<usize> {
+    // The node that transforms columns from `c` on must come after all nodes within the columns before `c`, and
+    // before the nodes within those from `c` on: that is the order of the splits, outer nodes first on a tie.
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|&i| (nodes[i].first + nodes[i].upper(), nodes[i].level));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_per_level_at_the_papers_sizes() {
+        let per_level = |dim| {
+            let nodes = nodes(dim, FULL_DEPTH);
+            let levels = nodes.iter().map(|n| n.level).max().unwrap() + 1;
+            (0..levels).map(|l| nodes.iter().filter(|n| n.level == l).count()).collect::<Vec<_>>()
+        };
+        assert_eq!(per_level(20), [1, 2, 4, 8]);
+        assert_eq!(per_level(100), [1, 2, 4, 8, 16, 32, 8]);
+    }
+
+    #[test]
+    fn depth_zero_is_one_coupling_and_one_column_has_no_upper_part() {
+        assert_eq!(nodes(20, 0).len(), 1);
+        let single = nodes(1, FULL_DEPTH);
+        assert_eq!((single.len(), single[0].upper(), single[0].lower()), (1, 0, 1));
+    }
+
+    /// The recursion as the paper writes it, for comparison with the sort.
+    fn in_order(nodes: &[TreeNode], heap: u64, out: &mut Vec<u64>) {
+        let exists = |h| nodes.iter().any(|n| n.heap == h);
+        if exists(heap * 2) {
+            in_order(nodes, heap * 2, out);
+        }
+        out.push(heap);
+        if exists(heap * 2 + 1) {
+            in_order(nodes, heap * 2 + 1, out);
+        }
+    }
+
+    #[test]
+    fn walk_order_is_upper_self_lower() {
+        for dim in 1..=65 {
+            for depth in [0, 1, 2, 3, FULL_DEPTH] {
+                let nodes = nodes(dim, depth);
+                let mut want = Vec::new();
+                in_order(&nodes, 1, &mut want);
+                let got: Vec<u64> = walk_order(&nodes).into_iter().map(|i| nodes[i].heap).collect();
+                assert_eq!(got, want, "N = {dim}, depth {depth}");
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The recorded list of operations: what a [`crate::tape::Tape`] writes and an engine runs.
+//!
+//! A program works on a tile of samples. An engine cuts a batch into as many tiles as it likes (small ones that stay in
+//! cache on the CPU, as large as memory allows on a GPU) and runs [`Program::rows`] on each; [`Program::prepare`] runs
+//! once before and [`Program::finish`] once after the tiles of a step. Nothing in a program depends on the device.
+//!
+//! Letters: B samples, N columns of x. Shapes are (features, samples).
+
+use std::sync::Arc;
+
+use crate::buffer::Buffer;
+use crate::plan::Plan;
+
+/// Index into [`Plan::stages`].
+pub type StageId = usize;
+
+/// Index into the mixings of a plan, in the order of [`Plan::mixes`].
+pub type MixId = usize;
+
+/// One operation on a tile of samples. Forward operations write their outputs; backward operations say for each
+/// gradient whether they write or add.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Takes the rows of the current batch from the resident data: `to[c, r] = data[order[first + r], c] + noise * n`,
+    /// n standard normal of the stream `Noise`.
+    Gather {
+        /// (N, B)
+        to: Buffer,
+    },
+    /// Standard normals of the stream `Latent`: `to[c, r]` depends on seed, sample number and c only.
+    Normal {
+        /// (N, B)
+        to: Buffer,
+    },
+    /// `to = Q from`, or `to = Q^T from` (spec, section 3).
+    Mix {
+        /// Which mixing.
+        mix: MixId,
+        /// Multiply by Q^T: the inverse map.
+        transpose: bool,
+        /// (N, B)
+        from: Buffer,
+        /// (N, B), not `from`
+        to: Buffer,
+    },
+    /// Both networks of every node of a stage: `st = [s(v), t(v)]` per node, v its upper columns of `x`.
+    Networks {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B)
+        x: Buffer,
+        /// (st_rows, B)
+        st: Buffer,
+        /// Activations after the first and the second ReLU, (hidden_rows, B) each.
+        hidden: [Buffer; 2],
+        /// Whether `hidden` is read again later (training); otherwise it is scratch.
+        keep: bool,
+    },
+    /// The affine maps of a stage: every column goes through its chain, `v <- v * exp(sigma(s)) + t`
+    /// (spec, section 1). Adds `sum sigma(s)` to `log_det`.
+    Couple {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B)
+        x: Buffer,
+        /// (st_rows, B)
+        st: Buffer,
+        /// (N, B), may be `x`
+        to: Buffer,
+        /// (1, B)
+        log_det: Buffer,
+    },
+    /// Sets every element to a constant.
+    Fill {
+        /// Any shape
+        to: Buffer,
+        /// The constant.
+        value: f32,
+    },
+    /// Inverse of [`Op::Couple`] for given `st`: chains backwards, `v <- (v - t) * exp(-sigma(s))`, in place.
+    Uncouple {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B), in and out
+        x: Buffer,
+        /// (st_rows, B)
+        st: Buffer,
+    },
+    /// Inverse of a whole stage whose networks see the block's input: walks the nodes in order (upper half, node,
+    /// lower half), runs each node's networks on the columns inverted so far and inverts its lower columns. In place.
+    Walk {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B), in and out
+        x: Buffer,
+        /// (st_rows, B)
+        st: Buffer,
+        /// Scratch, (hidden_rows, B) each.
+        hidden: [Buffer; 2],
+    },
+    /// `loss = |z|^2 / 2 - log_det` per sample; seeds `d_z = z / batch` and `d_log_det = -1 / batch`
+    /// (spec, section 5). The engine keeps the sum of `loss` over the batch.
+    Loss {
+        /// (N, B)
+        z: Buffer,
+        /// (1, B)
+        log_det: Buffer,
+        /// (1, B)
+        loss: Buffer,
+        /// (N, B), written
+        d_z: Buffer,
+        /// (1, B), written
+        d_log_det: Buffer,
+    },
+    /// Backward of [`Op::Couple`].
+    CoupleBackward {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B), input of the forward operation
+        x: Buffer,
+        /// (st_rows, B)
+        st: Buffer,
+        /// (N, B), incoming gradient
+        d_to: Buffer,
+        /// (1, B), incoming gradient
+        d_log_det: Buffer,
+        /// (N, B), written, not `d_to`
+        d_x: Buffer,
+        /// (st_rows, B), written
+        d_st: Buffer,
+    },
+    /// Backward of [`Op::Networks`]: adds to the gradients of the weights and to `d_x`.
+    NetworksBackward {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B), input of the forward operation
+        x: Buffer,
+        /// Activations kept by the forward operation.
+        hidden: [Buffer; 2],
+        /// (st_rows, B), incoming gradient
+        d_st: Buffer,
+        /// Scratch, (hidden_rows, B) each.
+        d_hidden: [Buffer; 2],
+        /// Scratch, (slot_rows, B): one row per node and upper column, so that no cell has two writers.
+        slots: Buffer,
+        /// (N, B), added to
+        d_x: Buffer,
+    },
+    /// Backward of [`Op::Mix`] (not transposed): `d_from = Q^T d_to`; where Q is made of trained reflections, adds
+    /// `d_to from^T` to the gradient of Q.
+    MixBackward {
+        /// Which mixing.
+        mix: MixId,
+        /// (N, B), input of the forward operation
+        from: Buffer,
+        /// (N, B), incoming gradient
+        d_to: Buffer,
+        /// (N, B), written, not `d_to`
+        d_from: Buffer,
+    },
+}
+
+/// One operation per step rather than per tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepOp {
+    /// Q of a Householder mixing from its reflection vectors (spec, section 3).
+    Reflect {
+        /// Which mixing.
+        mix: MixId,
+    },
+    /// Gradient of the reflection vectors from the gradient of Q.
+    ReflectBackward {
+        /// Which mixing.
+        mix: MixId,
+    },
+    /// Sums the partial gradients in fixed order and steps every trained weight: clamp, L2, Adam (spec, section 5).
+    Adam,
+}
+
+/// A recorded computation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The model it belongs to.
+    pub plan: Arc<Plan>,
+    /// Short name for logs and profiles.
+    pub name: &'static str,
+    /// Rows of the activation arena.
+    pub arena_rows: u32,
+    /// Buffers that the caller fills before the operations run.
+    pub inputs: Vec<Buffer>,
+    /// Buffers that the caller reads afterwards.
+    pub outputs: Vec<Buffer>,
+    /// Once before the tiles.
+    pub prepare: Vec<StepOp>,
+    /// For each tile of samples.
+    pub rows: Vec<Op>,
+    /// Once after all tiles.
+    pub finish: Vec<StepOp>,
+}
