@@ -1,2 +1,4 @@
 //! placeholder
+pub mod data;
 pub mod error;
+pub mod rng;
