@@ -1,10 +1,15 @@
 //! hintflow: normalizing flows with recursive coupling.
 pub mod buffer;
+pub mod config;
+pub mod data;
 pub mod engine;
 pub mod error;
+pub mod flow;
 pub mod optim;
 pub mod plan;
 pub mod program;
+pub mod rng;
 pub mod tape;
+pub mod train;
 
 pub use error::{Error, Result};
