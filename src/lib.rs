@@ -1,10 +1,16 @@
 //! hintflow: normalizing flows with recursive coupling.
 pub mod buffer;
+pub mod data;
 pub mod engine;
 pub mod error;
+pub mod flow;
+mod kernel;
 pub mod optim;
 pub mod plan;
 pub mod program;
+pub mod rng;
 pub mod tape;
 
+pub use flow::Flow;
+pub use engine::Engine;
 pub use error::{Error, Result};
