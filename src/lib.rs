@@ -5,6 +5,7 @@ pub mod data;
 pub mod engine;
 pub mod error;
 pub mod flow;
+mod kernel;
 pub mod optim;
 pub mod plan;
 pub mod program;
@@ -12,4 +13,6 @@ pub mod rng;
 pub mod tape;
 pub mod train;
 
+pub use engine::Engine;
 pub use error::{Error, Result};
+pub use flow::Flow;

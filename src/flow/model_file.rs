@@ -81,7 +81,7 @@ impl ModelFile {
             return Err(wrong(format!("names {} columns for N = {n}", header.columns.len())));
         }
         if let Some(s) = &header.standardize {
-            s.check(n).map_err(wrong)?;
+            check_standardizer(s, n).map_err(wrong)?;
         }
         Ok(Self { plan: Arc::new(plan), weights, columns: header.columns, standardize: header.standardize })
     }
@@ -111,6 +111,17 @@ impl ModelFile {
     /// A tensor by its name in the model file.
     pub fn tensor(&self, name: &str) -> Option<&[f32]> {
         self.plan.layout.tensors.iter().find(|t| t.name == name).map(|t| &self.weights[t.range()])
+    }
+}
+
+fn check_standardizer(s: &Standardizer, n: usize) -> Result<(), String> {
+    if s.mean.len() != n || s.scale.len() != n {
+        return Err(format!("standardises {} and {} columns for N = {n}", s.mean.len(), s.scale.len()));
+    }
+    let usable = |(mean, scale): (&f64, &f64)| mean.is_finite() && scale.is_finite() && *scale > 0.0;
+    match s.mean.iter().zip(&s.scale).position(|pair| !usable(pair)) {
+        Some(c) => Err(format!("standardises column {} by mean {} and scale {}", c + 1, s.mean[c], s.scale[c])),
+        None => Ok(()),
     }
 }
 
