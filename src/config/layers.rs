@@ -16,6 +16,9 @@ const RIVALS: [(&str, &str); 2] = [("model.width", "model.budget"), ("data.prese
 /// Prefix of settings in the environment: `HINTFLOW_TRAIN__LR` is `train.lr`.
 const PREFIX: &str = "HINTFLOW_";
 
+/// Beginnings of a variable's name that look like a setting. Others, `HINTFLOW_THREADS` for one, are not ours.
+const SECTIONS: [&str; 4] = ["MODEL_", "TRAIN_", "DATA_", "RUN_"];
+
 /// Settings and where each came from, lowest precedence added first.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
@@ -78,7 +81,8 @@ impl Layers {
                     let key = format!("{section}.{name}").to_lowercase();
                     self.set_text(&key, &text, &format!("environment variable {variable}"))?;
                 }
-                None => strange.push(variable),
+                None if SECTIONS.iter().any(|section| rest.starts_with(section)) => strange.push(variable),
+                None => {}
             }
         }
         Ok(strange)
@@ -129,6 +133,11 @@ impl Layers {
             Some(preset) => preset.config(),
             None => preset::for_tables(),
         };
+        if base.data.preset.is_some() && self.given("data.rows").is_some() {
+            // The paper's batches are those of the paper's number of rows.
+            base.train.batches_per_epoch = None;
+            base.train.batch = None;
+        }
         let init = self.given("model.init").map(PathBuf::from);
         let init = init.map(|path| ModelFile::read(&path).map(|file| (path, file))).transpose()?;
         if let Some((_, file)) = &init {
@@ -299,9 +308,9 @@ mod tests {
         assert!(message(&["model.width=3", "model.budget=100"]).contains("model.width"));
         let mut layers = Layers::new();
         layers.toml("[model]\nbudget = 5000\n[train]\nlr = 0.5\nseed = 4", Path::new("c.toml")).unwrap();
-        let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_ODD", "1"), ("HOME", "/")];
+        let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_THREADS", "1"), ("HOME", "/")];
         let strange = layers.environment(env.map(|(k, v)| (k.into(), v.into()))).unwrap();
-        assert_eq!(strange, ["HINTFLOW_ODD"]);
+        assert_eq!(strange, ["HINTFLOW_TRAIN_LR"]);
         layers.flags([("train.seed", "9".to_owned(), "--seed")]).unwrap();
         layers.assignments(&["model.width=7".into()]).unwrap();
         let c = layers.resolve().unwrap();
