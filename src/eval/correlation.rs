@@ -33,7 +33,11 @@ impl Correlation {
         let finite: Vec<&[f32]> = table.chunks_exact(dim).filter(|row| row.iter().all(|v| v.is_finite())).collect();
         let rows = finite.len();
         if rows < 2 {
-            return Err(Error::Shape { what: "finite rows for a correlation (at least)".into(), expected: 2, got: rows });
+            return Err(Error::Shape {
+                what: "finite rows for a correlation (at least)".into(),
+                expected: 2,
+                got: rows,
+            });
         }
 
         let mut mean = vec![0.0; dim];
@@ -98,7 +102,11 @@ impl Correlation {
     /// Absolute difference from `other`, row-major; `None` where either has no correlation.
     pub fn abs_difference(&self, other: &Self) -> Result<Vec<Option<f64>>> {
         if self.dim != other.dim {
-            return Err(Error::Shape { what: "columns of the second correlation".into(), expected: self.dim, got: other.dim });
+            return Err(Error::Shape {
+                what: "columns of the second correlation".into(),
+                expected: self.dim,
+                got: other.dim,
+            });
         }
         Ok(self.values.iter().zip(&other.values).map(|(a, b)| Some((a.as_ref()? - b.as_ref()?).abs())).collect())
     }

@@ -29,7 +29,7 @@ pub fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, label
     let mean = data.mean_abs_difference(&samples)?;
     let largest = difference.iter().flatten().copied().fold(0.0, f64::max);
     // A range of its own, but not so small that rounding shows up as structure.
-    let range = if largest > 1e-6 { largest } else { 1e-6 };
+    let range = largest.max(1e-3);
     let blocks = Blocks::new(dim, labels);
     let constant = difference.iter().any(Option::is_none);
 
@@ -70,7 +70,10 @@ pub fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, label
 
 /// Names of the blocks of a Fourier vector with coefficients `-order..=order`, for the `labels` of [`correlation()`].
 pub fn fourier_blocks(order: usize) -> Vec<String> {
-    ["Re x", "Re y", "Im x", "Im y"].iter().flat_map(|name| std::iter::repeat_n(name.to_string(), 2 * order + 1)).collect()
+    ["Re x", "Re y", "Im x", "Im y"]
+        .iter()
+        .flat_map(|name| std::iter::repeat_n(name.to_string(), 2 * order + 1))
+        .collect()
 }
 
 fn rows(c: &Correlation) -> String {
@@ -107,7 +110,7 @@ fn outline(page: &mut Page<'_>, f: Rect) {
 fn color_bar(page: &mut Page<'_>, frame: Rect, axis: Axis, color: impl Fn(f64) -> RGBColor) {
     page.cells(frame, 1, 250, |_, row| color(1.0 - (row as f64 + 0.5) / 250.0));
     outline(page, frame);
-    for (value, label) in axis.ticks(4) {
+    for (value, label) in axis.ticks(5) {
         let y = frame.bottom() - axis.place(value) * frame.h;
         page.line(&[[frame.right(), y], [frame.right() + 4.0, y]], MUTED.to_rgba(), 1.0);
         page.text(&label, [frame.right() + 7.0, y], Label::new(HPos::Left, VPos::Center));

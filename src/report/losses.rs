@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::page::{BLUE, Label, MUTED, ORANGE, Rect, TITLE, TEXT, save};
+use super::page::{BLUE, Label, MUTED, ORANGE, Rect, TEXT, TITLE, save, text_width};
 use super::panel::{Axis, Panel, legend};
 use crate::error::{Error, Result};
 
@@ -33,25 +33,28 @@ const CUT: f64 = 0.1;
 
 /// Draws loss and learning rate over the epochs into `path`.png and `path`.svg.
 ///
-/// Values that are not finite leave a gap and are counted in the title; so are values too large for a picture
+/// Values that are not finite leave a gap and are counted in the title; so are values too far out for a picture
 /// in which the rest can be read.
 pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
     let points = &history.points;
-    if points.is_empty() {
-        return Err(Error::Shape { what: "epochs of a loss curve (at least)".into(), expected: 1, got: 0 });
+    if !points.iter().any(|p| p.epoch.is_finite()) {
+        return Err(Error::Shape { what: "finite epochs of a loss curve (at least)".into(), expected: 1, got: 0 });
     }
     let losses = || points.iter().flat_map(|p| [Some(p.train), p.test]).flatten();
     let y = Axis::robust(losses(), 0.0, CUT).unwrap_or(Axis::linear(0.0, 1.0));
-    let above = losses().filter(|v| v.is_finite() && *v > y.high).count();
+    let outside = losses().filter(|v| v.is_finite() && !(y.low..=y.high).contains(v)).count();
     let broken = losses().filter(|v| !v.is_finite()).count();
-    let notes = [(above, "above the range"), (broken, "not finite")]
+    let notes = [(outside, "outside the range"), (broken, "not finite")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} value{} {what}", if count == 1 { "" } else { "s" }));
     let note = notes.collect::<Vec<_>>().join(", ");
 
     let epochs = || points.iter().map(|p| p.epoch).filter(|v| v.is_finite());
-    let x = Axis::linear(epochs().fold(f64::INFINITY, f64::min), epochs().fold(f64::NEG_INFINITY, f64::max));
+    let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(f64::NEG_INFINITY, f64::max));
+    let x = if first < last { Axis::linear(first, last) } else { Axis::linear(first - 1.0, first + 1.0) };
+    // Not so many that a short training has ticks at half epochs.
+    let ticks = ((x.high - x.low) as usize).saturating_add(2).min(8);
     let rates = || points.iter().map(|p| p.learning_rate).filter(|v| v.is_finite() && *v > 0.0);
     let rate = rates().next().map(|first| Axis::log(rates().fold(first, f64::min), rates().fold(first, f64::max)));
 
@@ -61,8 +64,12 @@ pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
     let bottom = lower.unwrap_or(upper).frame.bottom();
 
     save(path, width, bottom + 48.0, |page| {
-        page.text("Loss", [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
-        page.text(&note, [left + 40.0, 20.5], Label::new(HPos::Left, VPos::Center).color(MUTED));
+        page.text("Training", [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
+        page.text(
+            &note,
+            [left + text_width("Training", TITLE) * 1.1 + 14.0, 20.5],
+            Label::new(HPos::Left, VPos::Center).color(MUTED),
+        );
         let both = [("train", BLUE), ("test", ORANGE)];
         let tested = points.iter().any(|p| p.test.is_some());
         legend(page, width - right, 20.0, if tested { &both } else { &both[..1] });
@@ -72,15 +79,15 @@ pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
         // Epochs without a test are no gap: the curve goes on at the next one.
         upper.curve(page, points.iter().filter_map(|p| Some((p.epoch, p.test?))), ORANGE, 1.6);
         upper.edges(page);
-        upper.x_ticks(page, 8, lower.is_none());
+        upper.x_ticks(page, ticks, lower.is_none());
         let label = Label::new(HPos::Center, VPos::Center).upright();
-        page.text("nats", [20.0, upper.frame.y + upper.frame.h / 2.0], label);
+        page.text("loss (nats)", [20.0, upper.frame.y + upper.frame.h / 2.0], label);
 
         if let Some(lower) = lower {
             lower.y_ticks(page, 3, true);
             lower.curve(page, points.iter().map(|p| (p.epoch, p.learning_rate)), TEXT, 1.6);
             lower.edges(page);
-            lower.x_ticks(page, 8, true);
+            lower.x_ticks(page, ticks, true);
             page.text("learning rate", [20.0, lower.frame.y + lower.frame.h / 2.0], label);
         }
         page.text("epoch", [left + upper.frame.w / 2.0, bottom + 28.0], Label::new(HPos::Center, VPos::Top));

@@ -7,6 +7,7 @@
 //! nothing can be drawn are an [`Error`](crate::error::Error).
 
 mod correlation;
+mod file;
 mod losses;
 mod outlines;
 mod page;

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub struct Outline {
     /// Points in order; the last is joined to the first.
     pub points: Vec<[f32; 2]>,
-    /// Another closed curve, drawn in red behind this one: the polygon that a Fourier curve approximates.
+    /// Another closed curve, drawn wide and red behind this one: the polygon that a Fourier curve approximates.
     pub reference: Option<Vec<[f32; 2]>>,
 }
 
@@ -39,9 +39,9 @@ pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&s
     }
     let mut extents: Vec<f64> = scale_by.finite.iter().map(|o| middle_and_extent(&o.points).1).collect();
     extents.sort_by(f64::total_cmp);
+    let (usual, largest) = (extents[(extents.len() - 1) * 9 / 10], extents[extents.len() - 1]);
     // Of samples without true ones beside them, a single bad one may be huge.
-    let largest = if std::ptr::eq(scale_by, &sides[1]) { extents.len() - 1 } else { (extents.len() - 1) * 9 / 10 };
-    let extent = extents[largest].max(f64::MIN_POSITIVE);
+    let extent = if largest > 2.0 * usual && usual > 0.0 { usual } else { largest.max(f64::MIN_POSITIVE) };
 
     let shown: Vec<(&Side<'_>, &str)> = sides.iter().zip(titles).filter(|(side, _)| side.total > 0).collect();
     let most = shown.iter().map(|(side, _)| side.finite.len()).max().unwrap_or(1).max(1);
@@ -104,7 +104,7 @@ fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     };
     let frame = Rect::new(cell.x + 1.0, cell.y + 1.0, cell.w - 2.0, cell.h - 2.0);
     if let Some(reference) = &outline.reference {
-        page.line_inside(frame, &place(reference), RED.to_rgba(), 1.0);
+        page.line_inside(frame, &place(reference), RED.mix(0.6), 2.0);
     }
     page.line_inside(frame, &place(&outline.points), TEXT.to_rgba(), 1.2);
 }
@@ -116,5 +116,8 @@ fn middle_and_extent(points: &[[f32; 2]]) -> ([f64; 2], f64) {
         (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
     };
     let ranges = [range(0), range(1)];
-    (ranges.map(|(low, high)| (low + high) / 2.0), ranges.iter().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max))
+    (
+        ranges.map(|(low, high)| (low + high) / 2.0),
+        ranges.iter().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max),
+    )
 }

@@ -3,14 +3,15 @@
 //! Lengths are in pixels of a picture seen at 100 %. Lines and letters of the PNG are placed here with fractions of a
 //! pixel, because the bitmap back end rounds every point and every letter to whole ones.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::error::{Error, Result};
+use super::file::{base64, finish_svg, png, with_suffix, write};
+use crate::error::Result;
 
 /// Pixels of the PNG per pixel of the page.
 pub(super) const RASTER: u32 = 2;
@@ -60,6 +61,8 @@ impl Rect {
 
     /// The part of the segment from `a` to `b` that lies inside.
     fn clip(&self, a: [f64; 2], b: [f64; 2]) -> Option<[[f64; 2]; 2]> {
+        // An end astronomically far away would leave no digits for the point where the segment enters.
+        let [a, b] = [a, b].map(|p| p.map(|v| v.clamp(-1e6, 1e6)));
         let (mut from, mut to) = (0.0f64, 1.0f64);
         let bounds = [(self.x, self.right()), (self.y, self.bottom())];
         for axis in 0..2 {
@@ -136,7 +139,7 @@ pub(super) fn save(path: &Path, width: f64, height: f64, draw: impl FnOnce(&mut 
         page.images
     };
     write(&with_suffix(path, ".png"), &png(w, h, &pixels))?;
-    write(&with_suffix(path, ".svg"), finish_svg(&svg, size, &images).as_bytes())
+    write(&with_suffix(path, ".svg"), finish_svg(&svg, size, SVG, &images).as_bytes())
 }
 
 /// Drawing into memory fails only if this file is wrong.
@@ -152,9 +155,15 @@ impl Page<'_> {
         self.svg.draw_rect(a, b, &color.filled(), true).expect(IN_MEMORY);
     }
 
+    /// Fills the polygon of the points.
+    pub(super) fn area(&mut self, points: &[[f64; 2]], color: RGBAColor) {
+        self.raster.fill_polygon(points.iter().map(|p| whole(*p, RASTER)), &color).expect(IN_MEMORY);
+        self.svg.fill_polygon(points.iter().map(|p| whole(*p, SVG)), &color).expect(IN_MEMORY);
+    }
+
     /// A line through the points, with round joints.
     pub(super) fn line(&mut self, points: &[[f64; 2]], color: RGBAColor, width: f64) {
-        if points.is_empty() {
+        if points.is_empty() || !points.iter().flatten().all(|v| v.is_finite()) {
             return;
         }
         let style = color.stroke_width((width * f64::from(SVG)).round().max(1.0) as u32);
@@ -197,6 +206,9 @@ impl Page<'_> {
             (low.clamp(0.0, limit.into()) as usize, high.clamp(0.0, limit.into()) as usize)
         };
         let ((x0, x1), (y0, y1)) = (bounds(0, w), bounds(1, h));
+        if x0 >= x1 || y0 >= y1 {
+            return;
+        }
         let columns = x1 - x0;
         let mut mask = vec![0.0f32; columns * (y1 - y0)];
         for pair in points.windows(2) {
@@ -265,7 +277,9 @@ impl Page<'_> {
             let Some(outline) = font().outline_glyph(glyph) else { continue };
             let corner = outline.px_bounds().min;
             let mut covered = Vec::new();
-            outline.draw(|x, y, coverage| covered.push((corner.x as i32 + x as i32, corner.y as i32 + y as i32, coverage)));
+            outline.draw(|x, y, coverage| {
+                covered.push((corner.x as i32 + x as i32, corner.y as i32 + y as i32, coverage))
+            });
             for (u, v, coverage) in covered {
                 let (x, y) = if label.upright { (v, -u - 1) } else { (u, v) };
                 self.blend(x, y, label.color.to_rgba(), f64::from(coverage.min(1.0)));
@@ -280,7 +294,11 @@ impl Page<'_> {
         let paint = |w: u32, h: u32| -> Vec<u8> {
             let cell = |k: u32, of: u32, count: usize| (k as usize * count) / of as usize;
             let at = |x, y| color(cell(x, w, columns), cell(y, h, rows));
-            (0..h).flat_map(|y| (0..w).map(move |x| (x, y))).map(|(x, y)| at(x, y)).flat_map(|c| [c.0, c.1, c.2]).collect()
+            (0..h)
+                .flat_map(|y| (0..w).map(move |x| (x, y)))
+                .map(|(x, y)| at(x, y))
+                .flat_map(|c| [c.0, c.1, c.2])
+                .collect()
         };
         let at = whole([frame.x, frame.y], RASTER);
         self.raster.blit_bitmap(at, (w, h), &paint(w, h)).expect(IN_MEMORY);
@@ -333,67 +351,9 @@ pub(super) fn fit(text: &str, size: f64, width: f64) -> String {
     String::new()
 }
 
-fn png(width: u32, height: u32, rgb: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().expect(IN_MEMORY);
-    writer.write_image_data(rgb).expect(IN_MEMORY);
-    writer.finish().expect(IN_MEMORY);
-    bytes
-}
-
-/// Gives the SVG its size in pixels, round joints as in the PNG, and the images.
-fn finish_svg(svg: &str, (width, height): (u32, u32), images: &str) -> String {
-    let body = svg.split_once('>').map_or("", |(_, body)| body);
-    // The first element is the white ground: images lie on it and under everything else, as in the PNG.
-    let (ground, body) = body.split_at(body.find("/>").map_or(0, |end| end + 2));
-    let (units_w, units_h) = (width * SVG, height * SVG);
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {units_w} {units_h}\" stroke-linejoin=\"round\" stroke-linecap=\"round\">{ground}\n{images}{body}"
-    )
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0u32, |word, &b| word << 8 | u32::from(b)) << (8 * (3 - chunk.len()));
-        for k in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * k)) as usize & 63];
-            text.push(if k <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
-/// Appended and not set as the extension: `cross4.0` is a name, not a file of the type `0`.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Writes a file so that a reader sees the old one or the whole new one.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let unfinished = with_suffix(path, &format!(".{}.tmp", std::process::id()));
-    std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, path)).map_err(|source| {
-        // The first failure is the one to report; what is left over may not exist at all.
-        let _ = std::fs::remove_file(&unfinished);
-        Error::io("write", path, source)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_pads_every_length() {
-        assert_eq!(["", "f", "fo", "foo", "foob"].map(|s| base64(s.as_bytes())), ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
-    }
 
     #[test]
     fn segments_are_cut_at_the_frame() {
@@ -402,6 +362,8 @@ mod tests {
         assert_eq!(frame.clip([1.0, 1.0], [2.0, 3.0]), Some([[1.0, 1.0], [2.0, 3.0]]));
         assert_eq!(frame.clip([-5.0, -1.0], [15.0, -1.0]), None);
         assert_eq!(frame.clip([-3.0, 4.0], [4.0, -12.0]), None);
+        let [a, b] = frame.clip([5.0, -1e30], [5.0, 7.0]).unwrap();
+        assert!(a[1].abs() <= 1e-6 && (b[1] - 7.0).abs() <= 1e-6, "{a:?} {b:?}");
     }
 
     #[test]

@@ -36,9 +36,9 @@ impl Axis {
     /// The range of `values` without the far ends, with a margin.
     ///
     /// `below` and `above` are the shares of values that may be cut off. They are cut off only where that makes the
-    /// rest at least twice as large.
+    /// rest at least twice as large. Values whose differences might overflow have no say, as if they were infinite.
     pub(super) fn robust(values: impl Iterator<Item = f64>, below: f64, above: f64) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        let mut sorted: Vec<f64> = values.filter(|v| v.abs() < 1e300).collect();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;
         let at = |share: f64| sorted[(share * last as f64).round() as usize];
@@ -62,24 +62,25 @@ impl Axis {
         }
     }
 
-    /// Round numbers to mark, about `count` of them, with their labels.
+    /// Round numbers to mark, `count` or one less if the numbers allow it, with their labels.
     pub(super) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         if self.log { self.log_ticks(count) } else { self.linear_ticks(count) }
     }
 
     fn linear_ticks(&self, count: usize) -> Vec<(f64, String)> {
-        let raw = (self.high - self.low) / count.max(1) as f64;
-        let power = 10f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= raw * 0.999).unwrap_or(10.0 * power);
-        let first = (self.low / step - 1e-9).ceil();
-        let steps = ((self.high / step + 1e-9).floor() - first).max(0.0) as usize;
+        // The largest round step that still gives enough ticks: a lone tick says nothing about the scale.
+        let power = 10f64.powf((self.high - self.low).log10().floor());
+        let steps = [5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05].map(|m| m * power);
+        let first = |step: f64| (self.low / step - 1e-9).ceil();
+        let number = |step: f64| ((self.high / step + 1e-9).floor() - first(step) + 1.0).max(0.0) as usize;
+        let step = steps.into_iter().find(|s| number(*s) >= count.saturating_sub(1).max(2)).unwrap_or(steps[6]);
         let largest = self.low.abs().max(self.high.abs());
-        (0..=steps.min(100))
-            .map(|k| (first + k as f64) * step)
+        (0..number(step).min(100))
+            .map(|k| (first(step) + k as f64) * step)
             .map(|value| {
                 let label = if value == 0.0 {
                     "0".to_owned()
-                } else if largest >= 1e5 || largest < 1e-3 {
+                } else if !(1e-3..1e5).contains(&largest) {
                     power_label(value, (largest.log10().floor() - step.log10().floor()).max(0.0) as usize)
                 } else {
                     format!("{value:.*}", (-step.log10().floor()).max(0.0) as usize).replace('-', "−")
@@ -94,12 +95,14 @@ impl Axis {
         let decades = (self.high / self.low).log10();
         let every = (decades / count.max(1) as f64).ceil().max(1.0) as i32;
         let within: &[f64] = if decades < 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        (first..=last)
-            .filter(|power| power.rem_euclid(every) == 0)
-            .flat_map(|power| within.iter().map(move |m| m * 10f64.powi(power)))
-            .filter(|v| (self.low..=self.high).contains(v))
-            .map(|v| (v, if (1e-3..1e4).contains(&v) { format!("{}", round(v)) } else { power_label(v, 0) }))
-            .collect()
+        let values = || {
+            let all = (first..=last)
+                .filter(|power| power.rem_euclid(every) == 0)
+                .flat_map(|power| within.iter().map(move |m| m * 10f64.powi(power)));
+            all.filter(|v| (self.low..=self.high).contains(v))
+        };
+        let plain = values().all(|v| (0.9e-3..1.1e4).contains(&v));
+        values().map(|v| (v, if plain { round(v).to_string() } else { power_label(v, 0) })).collect()
     }
 }
 
@@ -147,10 +150,18 @@ impl Panel {
         page.line(&[[x, y], [x, bottom], [right, bottom]], MUTED.to_rgba(), 1.0);
     }
 
-    /// Ticks below the frame, labelled if `labels`.
+    /// Ticks below the frame, at most about `count` and never so many that labels touch; labelled if `labels`.
     pub(super) fn x_ticks(&self, page: &mut Page<'_>, count: usize, labels: bool) {
         let bottom = self.frame.bottom();
-        for (value, label) in self.x.ticks(count) {
+        let apart = |ticks: &[(f64, String)]| {
+            ticks.windows(2).all(|pair| {
+                let space = (self.x.place(pair[1].0) - self.x.place(pair[0].0)) * self.frame.w;
+                space >= (text_width(&pair[0].1, SMALL) + text_width(&pair[1].1, SMALL)) / 2.0 + 8.0
+            })
+        };
+        let ticks = (2..=count).rev().map(|n| self.x.ticks(n)).find(|ticks| apart(ticks));
+        let ticks = ticks.unwrap_or_else(|| self.x.ticks(2).into_iter().take(1).collect());
+        for (value, label) in ticks {
             let x = self.at(value, self.y.low)[0];
             page.line(&[[x, bottom], [x, bottom + 4.0]], MUTED.to_rgba(), 1.0);
             if labels {
@@ -175,7 +186,13 @@ impl Panel {
     }
 
     /// A curve, with gaps where a value is not finite.
-    pub(super) fn curve(&self, page: &mut Page<'_>, points: impl Iterator<Item = (f64, f64)>, color: RGBColor, width: f64) {
+    pub(super) fn curve(
+        &self,
+        page: &mut Page<'_>,
+        points: impl Iterator<Item = (f64, f64)>,
+        color: RGBColor,
+        width: f64,
+    ) {
         let mut run: Vec<[f64; 2]> = Vec::new();
         let mut draw = |run: &mut Vec<[f64; 2]>| {
             if let [only] = run[..] {
@@ -200,10 +217,11 @@ impl Panel {
 pub(super) fn legend(page: &mut Page<'_>, right: f64, y: f64, entries: &[(&str, RGBColor)]) {
     let mut x = right;
     for (name, color) in entries.iter().rev() {
-        page.text(name, [x, y], Label::new(HPos::Right, VPos::Center));
-        x -= text_width(name, SMALL) + 5.0;
-        page.line(&[[x - 16.0, y], [x, y]], color.to_rgba(), 2.5);
-        x -= 16.0 + 16.0;
+        // From its left end, with some room: the reader of an SVG may have a wider font.
+        x -= text_width(name, SMALL) * 1.1;
+        page.text(name, [x, y], Label::new(HPos::Left, VPos::Center));
+        page.line(&[[x - 22.0, y], [x - 7.0, y]], color.to_rgba(), 2.5);
+        x -= 22.0 + 14.0;
     }
 }
 
@@ -217,16 +235,18 @@ mod tests {
 
     #[test]
     fn ticks_are_round_numbers() {
-        assert_eq!(labels(Axis::linear(-0.31, 0.33), 4), ["−0.2", "0.0", "0.2"].map(|s| if s == "0.0" { "0" } else { s }));
+        assert_eq!(labels(Axis::linear(-0.31, 0.33), 4), ["−0.2", "0", "0.2"]);
+        assert_eq!(labels(Axis::linear(-4.6, 4.7), 3), ["−4", "−2", "0", "2", "4"]);
         assert_eq!(labels(Axis::linear(0.0, 50.0), 5), ["0", "10", "20", "30", "40", "50"]);
-        assert_eq!(labels(Axis::linear(0.0, 3e6), 3), ["0", "10⁶", "2×10⁶", "3×10⁶"]);
-        assert_eq!(labels(Axis { low: 1e-5, high: 1e-2, log: true }, 4), ["10⁻⁵", "10⁻⁴", "0.001", "0.01"]);
+        assert_eq!(labels(Axis::linear(0.0, 3e6), 4), ["0", "10⁶", "2×10⁶", "3×10⁶"]);
+        assert_eq!(labels(Axis { low: 1e-5, high: 1e-2, log: true }, 4), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"]);
         assert_eq!(labels(Axis { low: 0.004, high: 0.03, log: true }, 4), ["0.005", "0.01", "0.02"]);
     }
 
     #[test]
     fn a_few_large_values_do_not_set_the_range() {
-        let axis = Axis::robust((0..50).map(|k| if k < 2 { 1e6 } else { -20.0 - f64::from(k) / 10.0 }), 0.0, 0.1).unwrap();
+        let axis =
+            Axis::robust((0..50).map(|k| if k < 2 { 1e6 } else { -20.0 - f64::from(k) / 10.0 }), 0.0, 0.1).unwrap();
         assert!(axis.low < -24.9 && axis.high > -20.2 && axis.high < -15.0, "{axis:?}");
         let all = Axis::robust([1.0, 2.0, 3.0].into_iter(), 0.0, 0.1).unwrap();
         assert!(all.low < 1.0 && all.high > 3.0, "{all:?}");

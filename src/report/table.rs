@@ -28,7 +28,7 @@ pub fn marginals(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: 
     let columns = if tables.shown <= 4 { tables.shown } else { (tables.shown as f64).sqrt().ceil() as usize };
     let columns = columns.min(5);
     let rows = tables.shown.div_ceil(columns);
-    let (margin, top, gap, cell, frame) = (20.0, 52.0, 18.0, (178.0, 150.0), (178.0, 92.0));
+    let (margin, top, gap, cell, frame) = (20.0, 52.0, 26.0, (178.0, 150.0), (178.0, 92.0));
     // The legend and the title need their room even above a single panel.
     let width = (2.0 * margin + columns as f64 * (cell.0 + gap) - gap).max(420.0);
 
@@ -64,11 +64,19 @@ pub fn pairs(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: &[St
             for column in 0..=row {
                 let at = [left + column as f64 * (cell + gap), top + row as f64 * (cell + gap)];
                 let frame = Rect::new(at[0], at[1], cell, cell);
-                let panel = if row == column { tables.histogram(page, row, frame) } else { tables.scatter(page, column, row, frame, dots) };
+                let panel = if row == column {
+                    tables.histogram(page, row, frame)
+                } else {
+                    tables.scatter(page, column, row, frame, dots)
+                };
                 panel.x_ticks(page, 3, row == n - 1);
                 if row == n - 1 {
                     let name = fit(&tables.name(column), SMALL, cell);
-                    page.text(&name, [frame.x + cell / 2.0, frame.bottom() + 28.0], Label::new(HPos::Center, VPos::Top));
+                    page.text(
+                        &name,
+                        [frame.x + cell / 2.0, frame.bottom() + 28.0],
+                        Label::new(HPos::Center, VPos::Top),
+                    );
                 }
                 if column == 0 && row > 0 {
                     panel.y_ticks(page, 3, false);
@@ -98,7 +106,11 @@ impl<'a> Tables<'a> {
         for (what, table) in [("data", data), ("samples", samples)] {
             if dim == 0 || table.is_empty() || !table.len().is_multiple_of(dim) {
                 let expected = table.len().div_ceil(dim.max(1)).max(1) * dim;
-                return Err(Error::Shape { what: format!("length of the {what} with {dim} columns"), expected, got: table.len() });
+                return Err(Error::Shape {
+                    what: format!("length of the {what} with {dim} columns"),
+                    expected,
+                    got: table.len(),
+                });
             }
         }
         if !names.is_empty() && names.len() != dim {
@@ -136,10 +148,10 @@ impl<'a> Tables<'a> {
         }
         page.text(title, [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
         legend(page, right, 20.0, &[("data", BLUE), ("samples", ORANGE)]);
-        let start = left + text_width(title, TITLE) + 12.0;
+        let start = left + text_width(title, TITLE) * 1.1 + 14.0;
         let note = notes.join(", ");
         // Beside the title if there is room before the legend, else below it.
-        let (at, room) = if start + text_width(&note, SMALL) < right - 170.0 {
+        let (at, room) = if start + text_width(&note, SMALL) * 1.1 < right - 170.0 {
             ([start, 20.5], right - 170.0 - start)
         } else {
             ([left, 38.0], right - left)
@@ -151,19 +163,23 @@ impl<'a> Tables<'a> {
         let x = self.axes[k];
         let densities = [self.data, self.samples].map(|t| density(column(t, self.dim, k), x, t.len() / self.dim));
         let highest = densities.iter().flatten().copied().fold(0.0, f64::max);
-        let panel = Panel { frame, x, y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false } };
+        let panel = Panel {
+            frame,
+            x,
+            y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false },
+        };
         for (density, color, filled) in [(&densities[0], BLUE, true), (&densities[1], ORANGE, false)] {
             let bin = (x.high - x.low) / density.len() as f64;
             let edge = |n: usize| panel.at(x.low + n as f64 * bin, 0.0)[0];
             let mut steps = vec![panel.at(x.low, 0.0)];
             for (n, &d) in density.iter().enumerate() {
                 let top = panel.at(x.low, d)[1];
-                if filled {
-                    page.fill(Rect::new(edge(n), top, edge(n + 1) - edge(n), frame.bottom() - top), color.mix(0.18));
-                }
                 steps.extend([[edge(n), top], [edge(n + 1), top]]);
             }
             steps.push(panel.at(x.high, 0.0));
+            if filled {
+                page.area(&steps, color.mix(0.18));
+            }
             page.line(&steps, color.to_rgba(), 1.3);
         }
         panel.edges(page);

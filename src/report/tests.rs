@@ -87,7 +87,7 @@ fn loss_curves_of_a_whole_training() {
     let (folder, mut history) = (Folder::new(), history());
     history.points[20].train = f64::NAN;
     loss_curves(&folder.path("loss"), &history).unwrap();
-    check(&folder.path("loss"), &["Loss", "train", "test", "nats", "epoch", "learning rate", "0.001"]);
+    check(&folder.path("loss"), &["Training", "train", "test", "loss (nats)", "epoch", "learning rate", "10⁻³"]);
 }
 
 #[test]
@@ -100,6 +100,16 @@ fn loss_curves_of_odd_histories() {
     let broken = LossPoint { train: f64::NAN, test: Some(f64::INFINITY), learning_rate: 0.0, ..point };
     loss_curves(&folder.path("loss_nan"), &LossHistory { points: vec![broken; 3] }).unwrap();
     check(&folder.path("loss_nan"), &["6 values not finite"]);
+    let mut huge = history();
+    huge.points[0].train = f64::MAX;
+    huge.points[1].test = Some(-f64::MAX);
+    huge.points[2].epoch = f64::NAN;
+    huge.points[3].learning_rate = f64::INFINITY;
+    loss_curves(&folder.path("loss_huge"), &huge).unwrap();
+    check(&folder.path("loss_huge"), &["train", "test", "epoch", "−24", "7 values outside the range"]);
+    huge.points[4].epoch = 1e300;
+    loss_curves(&folder.path("loss_far"), &huge).unwrap();
+    check(&folder.path("loss_far"), &["epoch"]);
     assert!(loss_curves(&folder.path("loss_none"), &LossHistory::default()).is_err());
 }
 
@@ -126,7 +136,7 @@ fn lens(noise: &mut Noise, smooth: bool) -> Outline {
         [x + w + shift, y - w - shift]
     });
     let points: Vec<[f32; 2]> = points.collect();
-    let reference = (!smooth).then(|| sharp.iter().step_by(6).map(|[x, y]| [x + shift, y - shift]).collect());
+    let reference = (!smooth).then(|| sharp.iter().map(|[x, y]| [x + shift + 0.04, y - shift]).collect());
     Outline { points, reference }
 }
 
@@ -162,7 +172,8 @@ fn table(rows: usize, dim: usize, bend: f32, seed: u64) -> Vec<f32> {
         let hidden = [noise.normal(), noise.normal(), noise.normal()];
         for k in 0..dim {
             let phase = k as f32 * 0.7;
-            let mixed = phase.sin() * hidden[0] + phase.cos() * hidden[1] + (0.3 * phase).sin() * (1.0 - bend) * hidden[2];
+            let mixed =
+                phase.sin() * hidden[0] + phase.cos() * hidden[1] + (0.3 * phase).sin() * (1.0 - bend) * hidden[2];
             table.push(mixed + 0.3 * noise.normal() + if k == 2 { 0.5 * hidden[0] * hidden[0] } else { 0.0 });
         }
     }
@@ -180,7 +191,8 @@ fn correlation_of_a_fourier_vector() {
     }
     samples[30] = f32::INFINITY;
     correlation(&folder.path("correlation"), &data, &samples, dim, &fourier_blocks(order)).unwrap();
-    let words = ["data: 600 rows", "samples: 599 rows (1 not finite)", "Re x", "Im y", "constant column", "−1.0", "0.5"];
+    let words =
+        ["data: 600 rows", "samples: 599 rows (1 not finite)", "Re x", "Im y", "constant column", "−1.0", "0.5"];
     let svg = check(&folder.path("correlation"), &words);
     assert!(svg.contains("|difference|, mean 0.") && svg.len() < 400_000, "{} bytes", svg.len());
 }
@@ -193,7 +205,8 @@ fn correlation_of_small_and_middling_tables() {
         correlation(&path, &table(50, dim, 0.0, 6), &table(50, dim, 0.3, 7), dim, &[]).unwrap();
         check(&path, &["data: 50 rows", "samples: 50 rows"]);
     }
-    let names: Vec<String> = ["shortening velocity", "aspect", "global_active_power_of_the_household", "t"].map(Into::into).into();
+    let names: Vec<String> =
+        ["shortening velocity", "aspect", "global_active_power_of_the_household", "t"].map(Into::into).into();
     correlation(&folder.path("correlation_4"), &table(50, 4, 0.0, 6), &table(50, 4, 0.3, 7), 4, &names).unwrap();
     check(&folder.path("correlation_4"), &["shortening velocity", "aspect"]);
 }
@@ -255,6 +268,10 @@ fn tables_that_hold_nothing() {
         assert!(draw(&folder.path("none"), &good, &good[..3], 2, &[]).is_err());
         assert!(draw(&folder.path("none"), &good, &good, 0, &[]).is_err());
         assert!(draw(&folder.path("none"), &good, &good, 2, &["a".into()]).is_err());
+        let huge: Vec<f32> =
+            good.iter().enumerate().map(|(k, v)| if k % 5 == 0 { f32::MAX * v.signum() } else { *v }).collect();
+        draw(&folder.path("huge"), &huge, &good, 2, &[]).unwrap();
+        check(&folder.path("huge"), &["data"]);
         // Only NaN on one side, a constant on the other.
         draw(&folder.path("flat"), &[f32::NAN; 20], &[3.0; 20], 2, &[]).unwrap();
         check(&folder.path("flat"), &["20 values of the data not finite"]);
