@@ -296,8 +296,7 @@ impl Run<'_> {
     fn steps(&mut self, observer: &mut dyn Observer) -> Result<bool> {
         let mut saved = Instant::now();
         while !self.trainer.is_done() {
-            // After a stop between the last batch of an epoch and its end, there is no step left in it.
-            if !self.trainer.at_epoch_end() && self.trainer.step()? {
+            if self.trainer.step()? {
                 observer.progress(&self.trainer.progress());
             }
             let ended = self.trainer.at_epoch_end();

@@ -287,7 +287,7 @@ impl<'a> Trainer<'a> {
         }
         let Position { epoch, batch, step } = state.position;
         let reached = epoch.checked_mul(self.batches).and_then(|steps| steps.checked_add(batch));
-        if reached != Some(step) || epoch > self.settings.epochs || batch > self.batches {
+        if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
             let what = format!("step {step} is not batch {batch} after {epoch} epochs of {} batches", self.batches);
             return Err(Error::config("train.batches_per_epoch", what));
         }
