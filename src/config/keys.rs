@@ -20,7 +20,10 @@ pub const KEYS: &[Key] = &[
     key("model.depth", "recursion depth: \"full\" or a number; 0 is RealNVP"),
     key("model.width", "hidden width of the largest networks"),
     key("model.budget", "instead of a width: the number of parameters to come near to"),
-    key("model.condition_on", "\"input\": networks see untransformed columns (the paper); \"output\": transformed ones"),
+    key(
+        "model.condition_on",
+        "\"input\": networks see untransformed columns (the paper); \"output\": transformed ones",
+    ),
     key("model.mixing", "orthogonal map of a block: \"fixed\", \"householder\" (trained) or \"none\""),
     key("model.mix_first", "whether the first block has one too"),
     key("model.scale", "log-scale function: \"atan\" (bounded) or \"exp\""),

@@ -54,7 +54,8 @@ impl Layers {
     /// As [`Layers::file`].
     pub fn toml(&mut self, text: &str, path: &Path) -> Result<()> {
         self.layer += 1;
-        let table: Table = text.parse().map_err(|e: toml::de::Error| Error::format(path, format!("is not TOML: {e}")))?;
+        let table: Table =
+            text.parse().map_err(|e: toml::de::Error| Error::format(path, format!("is not TOML: {e}")))?;
         for (section, values) in table {
             let Value::Table(values) = values else {
                 return Err(unknown(&section));
@@ -151,7 +152,8 @@ impl Layers {
             }
             insert(&mut table, key, setting.value.clone());
         }
-        let config: Config = Value::Table(table).try_into().map_err(|e: toml::de::Error| Error::config("config", e.message()))?;
+        let config: Config =
+            Value::Table(table).try_into().map_err(|e: toml::de::Error| Error::config("config", e.message()))?;
         config.validate()?;
         if let Some((path, file)) = &init {
             agrees(&config, &file.plan.spec, path)?;
@@ -176,7 +178,8 @@ impl Layers {
             && let Some(other) = self.settings.get(rival)
         {
             if other.layer == self.layer {
-                let sources = if other.source == source { source.into() } else { format!("{} and {source}", other.source) };
+                let sources =
+                    if other.source == source { source.into() } else { format!("{} and {source}", other.source) };
                 return Err(Error::config(key, format!("{message} ({sources}); give only one of them")));
             }
             self.settings.remove(rival);
@@ -280,8 +283,15 @@ mod tests {
     #[test]
     fn values_are_toml_or_text() {
         let c = set(&[
-            "train.lr=1e-3", "train.batch=1e4", "model.depth=full", "train.epochs=3", "data.path=dir/x.npy", "run.device=0",
-            "train.shuffle=false", "data.columns=a, b", "train.noise=0",
+            "train.lr=1e-3",
+            "train.batch=1e4",
+            "model.depth=full",
+            "train.epochs=3",
+            "data.path=dir/x.npy",
+            "run.device=0",
+            "train.shuffle=false",
+            "data.columns=a, b",
+            "train.noise=0",
         ]);
         let c = c.unwrap();
         assert_eq!((c.train.lr, c.train.batch, c.train.epochs, c.train.noise), (1e-3, Some(10_000), 3, 0.0));
@@ -308,7 +318,8 @@ mod tests {
         assert!(message(&["model.width=3", "model.budget=100"]).contains("model.width"));
         let mut layers = Layers::new();
         layers.toml("[model]\nbudget = 5000\n[train]\nlr = 0.5\nseed = 4", Path::new("c.toml")).unwrap();
-        let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_THREADS", "1"), ("HOME", "/")];
+        let env =
+            [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_THREADS", "1"), ("HOME", "/")];
         let strange = layers.environment(env.map(|(k, v)| (k.into(), v.into()))).unwrap();
         assert_eq!(strange, ["HINTFLOW_TRAIN_LR"]);
         layers.flags([("train.seed", "9".to_owned(), "--seed")]).unwrap();

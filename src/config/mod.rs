@@ -300,7 +300,9 @@ impl<'de> Deserialize<'de> for Depth {
                 f.write_str("\"full\" or a number of levels")
             }
             fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Depth, E> {
-                u64::try_from(v).map_err(|_| E::invalid_value(de::Unexpected::Signed(v), &self)).and_then(|v| self.visit_u64(v))
+                u64::try_from(v)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(v), &self))
+                    .and_then(|v| self.visit_u64(v))
             }
             fn visit_u64<E: de::Error>(self, v: u64) -> std::result::Result<Depth, E> {
                 Ok(match u32::try_from(v) {

@@ -23,11 +23,17 @@ impl Config {
         if let Some(slope) = m.slope {
             number("model.slope", slope, "more than 0", |v| v > 0.0)?;
             if m.scale == ScaleKind::Exp {
-                return Err(Error::config("model.slope", "belongs to model.scale = \"atan\"; with \"exp\" leave it out"));
+                return Err(Error::config(
+                    "model.slope",
+                    "belongs to model.scale = \"atan\"; with \"exp\" leave it out",
+                ));
             }
         }
         if m.width.is_some() && m.budget.is_some() {
-            return Err(Error::config("model.width", "contradicts `model.budget`, which is set too; give only one of them"));
+            return Err(Error::config(
+                "model.width",
+                "contradicts `model.budget`, which is set too; give only one of them",
+            ));
         }
         // Everything else about the model, with the smallest number of columns.
         m.spec(1).map(|_| ()).or_else(|e| match e {
@@ -65,7 +71,9 @@ impl Config {
         number("data.test_noise", d.test_noise, "0 or more", |v| v >= 0.0)?;
         seed("data.seed", d.seed)?;
         if let Some(share) = d.validation {
-            number("data.validation", share, "a share of the rows, at least 0 and less than 1", |v| (0.0..1.0).contains(&v))?;
+            number("data.validation", share, "a share of the rows, at least 0 and less than 1", |v| {
+                (0.0..1.0).contains(&v)
+            })?;
         }
         d.rows.map_or(Ok(()), |v| at_least("data.rows", v, 1))?;
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;

@@ -82,7 +82,8 @@ impl Dataset {
             let constant = s.constant_names(&columns);
             if !constant.is_empty() && config.data.preset.is_none() {
                 let list = constant.join(", ");
-                notes.push(format!("constant: {list}; a density over a constant is one of the noise added in training"));
+                notes
+                    .push(format!("constant: {list}; a density over a constant is one of the noise added in training"));
             }
         }
         if config.data.test_noise > 0.0 && !test.is_empty() {
@@ -135,7 +136,8 @@ impl Dataset {
         let batches = config.train.batches_per_epoch.unwrap_or(rows / batch);
         let fits = |n: Option<u64>| n.filter(|&n| n <= u64::from(u32::MAX));
         if fits(batch.checked_mul(batches)).is_none() {
-            let what = format!("is {batches}: an epoch would take 2^32 rows or more; choose fewer batches and more epochs");
+            let what =
+                format!("is {batches}: an epoch would take 2^32 rows or more; choose fewer batches and more epochs");
             return Err(Error::config("train.batches_per_epoch", what));
         }
         let passes = (batch * batches).div_ceil(rows);

@@ -59,8 +59,13 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     let map = correlation(&plots.join("correlation"), &rows, &drawn, n, &labels);
     let shapes = match config.data.preset {
         Some(Preset::Lens) => lens_outlines(plots, config, &drawn),
-        None => marginals(&plots.join("marginals"), &rows, &drawn, n, &data.columns)
-            .and(pairs(&plots.join("pairs"), &rows, &drawn, n, &data.columns)),
+        None => marginals(&plots.join("marginals"), &rows, &drawn, n, &data.columns).and(pairs(
+            &plots.join("pairs"),
+            &rows,
+            &drawn,
+            n,
+            &data.columns,
+        )),
     };
     map.and(shapes)
 }

@@ -48,8 +48,10 @@ impl RunFolder {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => Err(Error::Exists { path: path.into() }),
             Err(e) => Err(Error::io("read", path, e)),
-            Ok(mut entries) if !force && entries.next().is_some() => Err(Error::Exists { path: path.into() }),
-            Ok(_) => Ok(()),
+            Ok(mut entries) => match entries.next() {
+                Some(_) if !force => Err(Error::Exists { path: path.into() }),
+                _ => Ok(()),
+            },
         }
     }
 
@@ -166,7 +168,10 @@ pub fn model_of(run: &Path) -> Result<PathBuf> {
         return Ok(model);
     }
     let what = match run.join(CONFIG).is_file() {
-        true => format!("holds no {MODEL}: the training is not finished; go on with `hintflow train --resume {}`", run.display()),
+        true => format!(
+            "holds no {MODEL}: the training is not finished; go on with `hintflow train --resume {}`",
+            run.display()
+        ),
         false => format!("holds no {MODEL}; give a run folder or a model file"),
     };
     Err(Error::format(run, what))

@@ -136,7 +136,15 @@ mod tests {
 
     fn report(epoch: u64) -> EpochReport {
         let test_loss = (epoch != 2).then_some(-1.5e-7);
-        EpochReport { epoch, step: 10 * epoch, train_loss: 1.0 / 3.0, test_loss, ll: None, lr: 0.01, rows_per_s: 1234.0 }
+        EpochReport {
+            epoch,
+            step: 10 * epoch,
+            train_loss: 1.0 / 3.0,
+            test_loss,
+            ll: None,
+            lr: 0.01,
+            rows_per_s: 1234.0,
+        }
     }
 
     #[test]

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::checkpoint::{About, Checkpoint, Device};
+use super::clock;
 use super::dataset::Dataset;
 use super::folder::{self, RunFolder};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
-use super::clock;
 use crate::config::{Config, Layers};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
-use crate::plan::Plan;
+use crate::plan::{Plan, Spec};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
@@ -29,15 +29,16 @@ pub trait Observer {
     fn progress(&mut self, _progress: &Progress) {}
     /// An epoch ended.
     fn epoch(&mut self, _report: &EpochReport, _progress: &Progress) {}
-    /// Something that the user should know.
+    /// Something that the user may want to know.
     fn note(&mut self, _text: &str) {}
+    /// Something that may not be as the user wants it.
+    fn warning(&mut self, _text: &str) {}
 }
 
 /// An observer that is not interested.
 impl Observer for () {}
 
 /// What begins.
-#[derive(Debug)]
 pub struct Start<'a> {
     /// The run folder.
     pub folder: &'a Path,
@@ -79,8 +80,12 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// Those of reading data and model, of making the folder and of training; see [`Error`].
-pub fn start(mut config: Config, engine: &Engine, options: Options<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
-    absolute(&mut config)?;
+pub fn start(
+    mut config: Config,
+    engine: &Engine,
+    options: Options<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     if let Some(out) = &config.run.out {
         RunFolder::check(out, options.force)?;
     }
@@ -139,14 +144,14 @@ pub fn resume(
     let mut trainer = Trainer::new(&flow, &config, &data)?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
-            observer.note(&format!("warning: {error}; going on from the one before it"));
+            observer.warning(&format!("{error}; going on from the one before it"));
         }
         belongs(checkpoint, file, &config, &data, &flow)?;
         let device = Device::from(&engine.info());
         if checkpoint.about.device != device {
             let before = &checkpoint.about.device;
-            observer.note(&format!(
-                "warning: the run began on {} ({}) and goes on on {} ({}): the result will differ in the last bits",
+            observer.warning(&format!(
+                "the run began on {} ({}) and goes on on {} ({}): the result will differ in the last bits",
                 before.engine, before.arithmetic, device.engine, device.arithmetic
             ));
         }
@@ -157,19 +162,36 @@ pub fn resume(
     let epochs = trainer.position().epoch;
     let (metrics, reports) = Metrics::reopen(&folder.metrics(), epochs)?;
     if (reports.len() as u64) < epochs {
-        observer.note(&format!("warning: metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
+        observer
+            .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
     }
     let last = reports.last().copied();
     let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last };
     run.train(observer)
 }
 
-/// Rows and model of a training, and the settings that depend on them.
-fn prepare(config: &mut Config, engine: &Engine) -> Result<(Dataset, Flow)> {
+/// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is
+/// written and no device is used.
+///
+/// # Errors
+/// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
+pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
+    let (data, spec, _) = inputs(config)?;
+    Ok((data, spec))
+}
+
+fn inputs(config: &mut Config) -> Result<(Dataset, Spec, Option<ModelFile>)> {
+    absolute(config)?;
     let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
     let data = Dataset::load(config, init.as_ref())?;
     data.complete(config)?;
     let spec = config.model.spec(data.dim as u32)?;
+    Ok((data, spec, init))
+}
+
+/// Rows and model of a training, the model on a device.
+fn prepare(config: &mut Config, engine: &Engine) -> Result<(Dataset, Flow)> {
+    let (data, spec, init) = inputs(config)?;
     let flow = match init {
         Some(file) => {
             let columns = if file.columns.is_empty() { data.columns.clone() } else { file.columns };
@@ -214,7 +236,9 @@ fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, data: &Dataset
     if let Ok(theirs) = checkpoint.about.config.parse::<toml::Table>()
         && let Some(key) = difference(&theirs, &ours)
     {
-        return other(format!("was made with another `{key}` than config.toml has; restore it, or start a new run with --init"));
+        return other(format!(
+            "was made with another `{key}` than config.toml has; restore it, or start a new run with --init"
+        ));
     }
     Ok(())
 }
@@ -262,7 +286,7 @@ impl Run<'_> {
     fn train(mut self, observer: &mut dyn Observer) -> Result<Outcome> {
         let mut manifest = self.manifest();
         manifest.write(&self.folder.manifest())?;
-        self.data.notes.iter().for_each(|note| observer.note(note));
+        self.data.notes.iter().for_each(|note| observer.warning(note));
         observer.started(&Start {
             folder: self.folder.path(),
             flow: self.flow,
@@ -342,7 +366,8 @@ impl Run<'_> {
             Ok(files) if !files.is_empty() => files.last().map(|(_, path)| path.display().to_string()),
             _ => None,
         };
-        let good = good.map_or("there is no checkpoint yet".into(), |path| format!("the last good checkpoint is {path}"));
+        let good =
+            good.map_or("there is no checkpoint yet".into(), |path| format!("the last good checkpoint is {path}"));
         Error::Diverged { step, loss, remedy: format!("{good}; {remedy}") }
     }
 
@@ -374,7 +399,7 @@ impl Run<'_> {
     fn pictures(&self, observer: &mut dyn Observer, finished: bool) {
         #[cfg(feature = "plots")]
         if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, finished) {
-            observer.note(&format!("warning: not all pictures could be drawn: {error}"));
+            observer.warning(&format!("not all pictures could be drawn: {error}"));
         }
         #[cfg(not(feature = "plots"))]
         let _ = (observer, finished);

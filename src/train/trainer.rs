@@ -291,7 +291,9 @@ impl<'a> Trainer<'a> {
             let what = format!("step {step} is not batch {batch} after {epoch} epochs of {} batches", self.batches);
             return Err(Error::config("train.batches_per_epoch", what));
         }
-        self.flow.with_session(|session| arrays.iter().try_for_each(|(_, values, array, _)| session.write(*values, array)))?;
+        self.flow.with_session(|session| {
+            arrays.iter().try_for_each(|(_, values, array, _)| session.write(*values, array))
+        })?;
         self.position = state.position;
         (self.loss_sum, self.losses) = (state.loss_sum, state.losses);
         self.ordered = None;

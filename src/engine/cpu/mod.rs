@@ -26,9 +26,9 @@ impl Engine {
     pub fn cpu() -> Result<Self> {
         let threads = match std::env::var(THREADS_VARIABLE) {
             Err(_) => 0,
-            Ok(text) => text.parse().map_err(|_| {
-                Error::config(THREADS_VARIABLE, format!("must be a number of threads, is `{text}`"))
-            })?,
+            Ok(text) => text
+                .parse()
+                .map_err(|_| Error::config(THREADS_VARIABLE, format!("must be a number of threads, is `{text}`")))?,
         };
         Self::cpu_with_threads(threads)
     }
