@@ -89,7 +89,8 @@ pub(crate) fn run() -> ExitCode {
         // Whoever read our output has seen enough.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            logging::error(&format!("{error:#}"));
+            // Without the chain: the messages of the library hold their causes.
+            logging::error(&error.to_string());
             ExitCode::from(error.downcast_ref::<hintflow::Error>().map_or(1, hintflow::Error::exit_code))
         }
     }
