@@ -11,6 +11,6 @@ pub mod program;
 pub mod rng;
 pub mod tape;
 
-pub use flow::Flow;
 pub use engine::Engine;
 pub use error::{Error, Result};
+pub use flow::Flow;

@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, reason = "every test binary compiles this module and uses only a part of it")]
 
 pub(crate) mod compare;
+pub(crate) mod engines;
 pub(crate) mod fixture;
 pub(crate) mod jacobian;
 pub(crate) mod oracle;
