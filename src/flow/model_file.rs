@@ -73,7 +73,8 @@ impl ModelFile {
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| wrong(e.to_string()))?;
         let mut weights = vec![0.0; plan.layout.len()];
         for tensor in plan.layout.tensors.iter().filter(|t| !t.is_empty()) {
-            let view = tensors.tensor(&tensor.name).map_err(|_| wrong(format!("tensor `{}` is missing", tensor.name)))?;
+            let view =
+                tensors.tensor(&tensor.name).map_err(|_| wrong(format!("tensor `{}` is missing", tensor.name)))?;
             read_tensor(tensor, &view, &mut weights[tensor.range()]).map_err(wrong)?;
         }
         let n = plan.spec.dim as usize;

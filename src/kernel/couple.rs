@@ -91,13 +91,7 @@ fn affine(sigma: impl LogScale, s: &[f32], t: &[f32], column: &mut [f32], log_de
 }
 
 /// Inverts the chains of the columns `columns` in place.
-pub(crate) fn inverse(
-    shape: Shape,
-    stage: &Stage,
-    scale: Scale,
-    x: &mut [f32],
-    st: &[f32],
-) {
+pub(crate) fn inverse(shape: Shape, stage: &Stage, scale: Scale, x: &mut [f32], st: &[f32]) {
     for (c, chain) in stage.chains.iter().enumerate() {
         for link in chain.iter().rev() {
             link_inverse(shape, *link, scale, shape.row_mut(x, c), st);

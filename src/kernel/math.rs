@@ -34,8 +34,20 @@ pub(crate) fn atan(x: f32) -> f32 {
     // One division for all three ranges: x, (x - 1) / (x + 1) about pi/4, -1 / x about pi/2.
     let far = a > 2.414_213_6;
     let near = a > 0.414_213_57;
-    let numerator = if far { -1.0 } else if near { a - 1.0 } else { a };
-    let denominator = if far { a } else if near { a + 1.0 } else { 1.0 };
+    let numerator = if far {
+        -1.0
+    } else if near {
+        a - 1.0
+    } else {
+        a
+    };
+    let denominator = if far {
+        a
+    } else if near {
+        a + 1.0
+    } else {
+        1.0
+    };
     let offset = if far {
         std::f32::consts::FRAC_PI_2
     } else if near {

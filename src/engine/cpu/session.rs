@@ -293,9 +293,8 @@ impl Session for CpuSession {
             + self.second_moments.len()
             + self.partials.iter().map(Vec::len).sum::<usize>()
             + self.model.data.len();
-        let tiles = |c: &Compiled| {
-            c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>()
-        };
+        let tiles =
+            |c: &Compiled| c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>();
         floats * size_of::<f32>() + self.programs.iter().map(tiles).sum::<usize>()
     }
 }
