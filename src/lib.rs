@@ -4,11 +4,14 @@ pub mod buffer;
 pub mod data;
 pub mod engine;
 pub mod error;
+pub mod eval;
 pub mod flow;
 mod kernel;
 pub mod optim;
 pub mod plan;
 pub mod program;
+#[cfg(feature = "plots")]
+pub mod report;
 pub mod rng;
 pub mod tape;
 
