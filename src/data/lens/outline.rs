@@ -192,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn the_polygon_ends_at_its_sides_and_corners() {
+        for k in 0..SIDES {
+            let inner = NORMALS[0][0];
+            for (boundary, scale) in [(CORNERS[k], 1.0), (NORMALS[k], inner)] {
+                assert!(inside_polygon(boundary.map(|c| c * scale * (1.0 - 1e-12))), "{k}");
+                assert!(!inside_polygon(boundary.map(|c| c * scale * (1.0 + 1e-12))), "{k}");
+            }
+        }
+    }
+
+    #[test]
     fn vertices_are_the_clipped_polygon_in_the_promised_order() {
         let mut at_corner = 0;
         for i in 0..2000 {
