@@ -1,4 +1,5 @@
 //! hintflow: normalizing flows with recursive coupling.
+pub mod bench;
 pub mod buffer;
 pub mod config;
 pub mod data;

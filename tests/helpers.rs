@@ -150,6 +150,24 @@ mod helpers {
     }
 
     #[test]
+    fn the_margin_sees_every_network() {
+        for spec in [Spec::flow(8), Spec::cinn(5, 2), Spec::hint(8, 5)] {
+            let model = random_model(3, spec);
+            let (x, y) = random_rows(&model, 3, 1, 1e-5);
+            for name in model.params.keys().filter(|name| name.ends_with(".1.bias")) {
+                // One unit of the second layer always hands 1e-9 to its ReLU.
+                let mut params = model.params.clone();
+                params.get_mut(name).expect("a bias").data[0] = 1e-9;
+                let weight = params.get_mut(&name.replace("bias", "weight")).expect("a weight");
+                let columns = weight.shape[1];
+                weight.data[..columns].fill(0.0);
+                let margin = Model::new(model.spec.clone(), params).min_relu_margin(&x, &y);
+                assert!(margin <= 1e-9, "{name}: {margin}");
+            }
+        }
+    }
+
+    #[test]
     fn random_models_are_nonlinear_and_tame() {
         for (seed, spec) in [Spec::flow(2), Spec::flow(20), Spec::cinn(7, 2), Spec::hint(20, 4)].into_iter().enumerate()
         {

@@ -1,8 +1,8 @@
 //! `hintflow bench`
 
 use clap::{Args, Subcommand, ValueEnum};
+use hintflow::bench::{self, CASES, Case};
 use hintflow::plan::ConditionOn;
-use hintflow::train::bench::{CASES, Case};
 
 use super::device::DeviceArgs;
 use super::{Done, output};
@@ -39,8 +39,8 @@ struct Options {
     #[arg(long, value_enum, default_value_t = On::Input)]
     condition_on: On,
     /// Times to measure; the median is reported
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    repeat: usize,
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
     /// One JSON object per case
     #[arg(long)]
     json: bool,
@@ -74,16 +74,16 @@ impl Bench {
         });
         let cases = names.map(Case::named).collect::<hintflow::Result<Vec<_>>>()?;
         let engine = options.device.open()?;
-        let (on, repeat) = (options.condition_on.into(), options.repeat);
+        let (on, repeat) = (options.condition_on.into(), options.repeat as usize);
         for case in cases {
             let (json, text) = match &self.what {
                 What::Step(_) => {
-                    let t = case.step(&engine, on, repeat)?;
+                    let t = bench::step(case, on, &engine, repeat)?;
                     let text = format!("{:10} {:>9.3} ms a step of {} rows, {}", t.case, t.step_ms, t.batch, t.adapter);
                     (serde_json::to_string(&t)?, text)
                 }
                 What::Sample(_) => {
-                    let t = case.sample(&engine, on, repeat)?;
+                    let t = bench::sample(case, on, &engine, repeat)?;
                     let text = format!("{:10} {:>9.3} ms for {} samples, {}", t.case, t.sample_ms, t.batch, t.adapter);
                     (serde_json::to_string(&t)?, text)
                 }

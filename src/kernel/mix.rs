@@ -1,6 +1,7 @@
 //! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients.
 
-use super::{Shape, product};
+use super::Shape;
+use super::product::{self, End, Start};
 use crate::plan::Mix;
 
 /// `to = Q from` or `to = Q^T from`.
@@ -8,9 +9,9 @@ pub(crate) fn forward(shape: Shape, mix: &Mix, transpose: bool, weights: &[f32],
     let n = mix.dim as usize;
     let q = &weights[mix.q as usize..mix.q as usize + n * n];
     if transpose {
-        product::data_gradient(shape, [n, n], q, from, to, false);
+        product::data_gradient(shape, [n, n], q, from, to, Start::Zero, End::Linear);
     } else {
-        product::forward(shape, [n, n], q, from, to, false);
+        product::forward(shape, [n, n], q, from, to, Start::Zero, End::Linear);
     }
 }
 
@@ -28,6 +29,6 @@ pub(crate) fn backward(
     if mix.reflections.is_some() {
         let n = mix.dim as usize;
         let d_q = &mut gradients[mix.q as usize..mix.q as usize + n * n];
-        product::weight_gradient(shape, [n, n], d_to, from, d_q);
+        product::weight_gradient(shape, [n, n], d_to, from, d_q, None);
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod mix;
 pub(crate) mod networks;
 pub(crate) mod product;
 pub(crate) mod reflect;
+pub(crate) mod simd;
 pub(crate) mod walk;
 
 use std::ops::Range;
@@ -24,10 +25,15 @@ pub(crate) const LANES: usize = 16;
 
 /// The activation arena for one tile of samples.
 pub(crate) struct Tile {
-    data: Vec<f32>,
+    lines: Vec<Line>,
     stride: usize,
     rows: usize,
 }
+
+/// A cache line: every row of a tile begins with one, so that no vector load crosses a line.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([f32; LANES]);
 
 /// Extent of the rows of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +51,8 @@ impl Tile {
     pub(crate) fn new(arena_rows: u32, capacity: usize) -> Self {
         // An odd number of lane groups: power-of-two distances would put all features into the same cache sets.
         let stride = LANES * (capacity.div_ceil(LANES) | 1);
-        Self { data: vec![0.0; arena_rows as usize * stride], stride, rows: capacity }
+        let lines = vec![Line([0.0; LANES]); arena_rows as usize * stride / LANES];
+        Self { lines, stride, rows: capacity }
     }
 
     /// Samples the arena has room for.
@@ -69,13 +76,13 @@ impl Tile {
 
     /// The features of one buffer.
     pub(crate) fn get(&self, buffer: Buffer) -> &[f32] {
-        &self.data[self.range(buffer)]
+        &bytemuck::cast_slice(&self.lines)[self.range(buffer)]
     }
 
     /// Several buffers at once, all of them writable. They must not overlap.
     pub(crate) fn split<const N: usize>(&mut self, buffers: [Buffer; N]) -> [&mut [f32]; N] {
         let ranges = buffers.map(|b| self.range(b));
-        match self.data.get_disjoint_mut(ranges) {
+        match bytemuck::cast_slice_mut(&mut self.lines).get_disjoint_mut(ranges) {
             Ok(slices) => slices,
             Err(e) => unreachable!("buffers of an operation overlap or lie outside the arena: {e}"),
         }
@@ -109,7 +116,7 @@ impl Tile {
 
     /// Bytes of the arena.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(self.data.as_slice())
+        size_of_val(self.lines.as_slice())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `Networks`: s and t of every node of a stage, three layers each (spec, section 1), and their backward.
 
-use super::{Shape, product};
+use super::Shape;
+use super::product::{self, End, Start};
 use crate::plan::{Net, Node, Stage};
 
 /// Buffers of one network: its hidden activations and its output.
@@ -65,38 +66,14 @@ fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, [n, k]: [usize; 2]) ->
 fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], buffers: NetBuffers<'_>) {
     let sizes = layers(node);
     let NetBuffers { hidden: [h1, h2], out } = buffers;
-    linear(shape, sizes[0], layer(weights, net, 0, sizes[0]), x, h1);
-    relu(shape, sizes[0][0], h1);
-    linear(shape, sizes[1], layer(weights, net, 1, sizes[1]), h1, h2);
-    relu(shape, sizes[1][0], h2);
-    linear(shape, sizes[2], layer(weights, net, 2, sizes[2]), h2, out);
+    linear(shape, sizes[0], layer(weights, net, 0, sizes[0]), x, h1, End::Relu);
+    linear(shape, sizes[1], layer(weights, net, 1, sizes[1]), h1, h2, End::Relu);
+    linear(shape, sizes[2], layer(weights, net, 2, sizes[2]), h2, out, End::Linear);
 }
 
 /// `out = w x + b`.
-fn linear(shape: Shape, [n, k]: [usize; 2], (w, b): (&[f32], &[f32]), x: &[f32], out: &mut [f32]) {
-    for (i, &bias) in b.iter().enumerate() {
-        shape.row_mut(out, i).fill(bias);
-    }
-    product::forward(shape, [n, k], w, x, out, true);
-}
-
-fn relu(shape: Shape, rows: usize, values: &mut [f32]) {
-    for i in 0..rows {
-        for v in shape.row_mut(values, i) {
-            // NaN stays NaN: a broken weight must show in the loss.
-            *v = if *v < 0.0 { 0.0 } else { *v };
-        }
-    }
-}
-
-/// Zeroes the gradient where the activation is zero: backward of ReLU, with derivative 0 at 0.
-fn mask(shape: Shape, rows: usize, activation: &[f32], gradient: &mut [f32]) {
-    for i in 0..rows {
-        let active = shape.row(activation, i);
-        for (g, &a) in shape.row_mut(gradient, i).iter_mut().zip(active) {
-            *g = if a > 0.0 { *g } else { 0.0 };
-        }
-    }
+fn linear(shape: Shape, sizes: [usize; 2], (w, b): (&[f32], &[f32]), x: &[f32], out: &mut [f32], end: End<'_>) {
+    product::forward(shape, sizes, w, x, out, Start::Bias(b), end);
 }
 
 /// Gradients of all networks of a stage: adds to the weight gradients and to `d_x`.
@@ -114,7 +91,6 @@ pub(crate) fn backward(
 ) {
     for node in &stage.nodes {
         let sizes = layers(node);
-        let hidden = node.hidden as usize;
         let upper = shape.rows_of(x, node.upper_first, node.upper);
         let d_upper = shape.rows_of_mut(d_x, node.upper_first, node.upper);
         for (which, net) in [node.s, node.t].iter().enumerate() {
@@ -126,14 +102,13 @@ pub(crate) fn backward(
             let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
             let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
 
+            let w = |index: usize| layer(weights, net, index, sizes[index]).0;
             layer_gradient(shape, sizes[2], net, 2, d_out, h2, gradients);
-            product::data_gradient(shape, sizes[2], layer(weights, net, 2, sizes[2]).0, d_out, d_h2, false);
-            mask(shape, hidden, h2, d_h2);
+            product::data_gradient(shape, sizes[2], w(2), d_out, d_h2, Start::Zero, End::Mask(h2));
             layer_gradient(shape, sizes[1], net, 1, d_h2, h1, gradients);
-            product::data_gradient(shape, sizes[1], layer(weights, net, 1, sizes[1]).0, d_h2, d_h1, false);
-            mask(shape, hidden, h1, d_h1);
+            product::data_gradient(shape, sizes[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
             layer_gradient(shape, sizes[0], net, 0, d_h1, upper, gradients);
-            product::data_gradient(shape, sizes[0], layer(weights, net, 0, sizes[0]).0, d_h1, d_upper, true);
+            product::data_gradient(shape, sizes[0], w(0), d_h1, d_upper, Start::Add, End::Linear);
         }
     }
 }
@@ -149,20 +124,7 @@ fn layer_gradient(
     gradients: &mut [f32],
 ) {
     let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
-    product::weight_gradient(shape, [n, k], d_out, x, &mut gradients[w..w + n * k]);
-    for (i, bias) in gradients[b..b + n].iter_mut().enumerate() {
-        *bias += row_sum(shape.row(d_out, i));
-    }
-}
-
-/// Sum of a row whose length is a multiple of the lanes, lane by lane: vectorises and has a fixed order.
-fn row_sum(row: &[f32]) -> f32 {
-    let (groups, _) = row.as_chunks::<{ super::LANES }>();
-    let mut lanes = [0.0f32; super::LANES];
-    for group in groups {
-        for (lane, value) in lanes.iter_mut().zip(group) {
-            *lane += value;
-        }
-    }
-    lanes.iter().sum()
+    // A layer's biases follow its weights in the arena (`plan::params`).
+    let (d_w, d_b) = gradients[w..b + n].split_at_mut(n * k);
+    product::weight_gradient(shape, [n, k], d_out, x, d_w, Some(d_b));
 }

@@ -12,6 +12,9 @@ use crate::eval::correlation::Correlation;
 
 const MAP: f64 = 250.0;
 const TOP: f64 = 40.0;
+/// Width of a colour bar, and about how many numbers stand beside it.
+const BAR: f64 = 12.0;
+const TICKS: usize = 5;
 /// Room for the names of the columns.
 const NAMES: f64 = 110.0;
 
@@ -36,8 +39,11 @@ pub fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, label
     let names = blocks.widest().min(NAMES) + 14.0;
     let below = if blocks.fit_across() { 22.0 } else { names };
     let (gap, bar) = (28.0, 62.0);
+    let scales = [Axis::linear(-1.0, 1.0), Axis::linear(0.0, range)];
+    let numbers = scales[1].ticks(TICKS).iter().map(|(_, label)| text_width(label, SMALL)).fold(0.0, f64::max);
     let lefts = [names + 6.0, names + 6.0 + MAP + gap, names + 6.0 + 2.0 * (MAP + gap) + bar];
-    let width = lefts[2] + MAP + bar;
+    // A tenth more for the readers of the SVG whose font is wider.
+    let width = lefts[2] + MAP + 12.0 + BAR + 7.0 + 1.1 * numbers + 8.0;
     let note = if constant { 22.0 } else { 0.0 };
 
     save(path, width, TOP + MAP + below + note + 6.0, |page| {
@@ -57,9 +63,9 @@ pub fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, label
             outline(page, *frame);
             blocks.draw(page, *frame, k == 0);
         }
-        let bars = frames.map(|f| Rect::new(f.right() + 12.0, TOP, 12.0, MAP));
-        color_bar(page, bars[1], Axis::linear(-1.0, 1.0), |share| diverging(2.0 * share - 1.0));
-        color_bar(page, bars[2], Axis::linear(0.0, range), sequential);
+        let bars = frames.map(|f| Rect::new(f.right() + 12.0, TOP, BAR, MAP));
+        color_bar(page, bars[1], scales[0], |share| diverging(2.0 * share - 1.0));
+        color_bar(page, bars[2], scales[1], sequential);
         if constant {
             let y = TOP + MAP + below + 10.0;
             page.fill(Rect::new(lefts[0], y - 5.0, 10.0, 10.0), GREY.to_rgba());
@@ -110,7 +116,7 @@ fn outline(page: &mut Page<'_>, f: Rect) {
 fn color_bar(page: &mut Page<'_>, frame: Rect, axis: Axis, color: impl Fn(f64) -> RGBColor) {
     page.cells(frame, 1, 250, |_, row| color(1.0 - (row as f64 + 0.5) / 250.0));
     outline(page, frame);
-    for (value, label) in axis.ticks(5) {
+    for (value, label) in axis.ticks(TICKS) {
         let y = frame.bottom() - axis.place(value) * frame.h;
         page.line(&[[frame.right(), y], [frame.right() + 4.0, y]], MUTED.to_rgba(), 1.0);
         page.text(&label, [frame.right() + 7.0, y], Label::new(HPos::Left, VPos::Center));

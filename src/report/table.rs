@@ -161,7 +161,9 @@ impl<'a> Tables<'a> {
 
     fn histogram(&self, page: &mut Page<'_>, k: usize, frame: Rect) -> Panel {
         let x = self.axes[k];
-        let densities = [self.data, self.samples].map(|t| density(column(t, self.dim, k), x, t.len() / self.dim));
+        // The same bins for both, as many as the smaller table allows: else their noise could not be compared.
+        let rows = self.data.len().min(self.samples.len()) / self.dim;
+        let densities = [self.data, self.samples].map(|t| density(column(t, self.dim, k), x, rows));
         let highest = densities.iter().flatten().copied().fold(0.0, f64::max);
         let panel = Panel {
             frame,
@@ -217,7 +219,7 @@ fn column(table: &[f32], dim: usize, k: usize) -> impl Iterator<Item = f64> {
     table.iter().skip(k).step_by(dim).map(|v| f64::from(*v)).filter(|v| v.is_finite())
 }
 
-/// Share of the values per unit in equal bins from end to end of the axis.
+/// Share of the values per unit in equal bins from end to end of the axis; as many bins as suit `rows` values.
 fn density(values: impl Iterator<Item = f64>, axis: Axis, rows: usize) -> Vec<f64> {
     let bins = ((2.0 * (rows as f64).cbrt()) as usize).clamp(8, 50);
     let mut counts = vec![0.0; bins];

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::oracle::{Model, Scale, Spec, Tensor};
+use super::oracle::{Kind, Model, Scale, Spec, Tensor};
 
 /// SplitMix64: small, and the same numbers on every platform for ever.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl Rng {
 /// Scales multiply over blocks and levels, and what has grown makes the next scale grow: with the same gain in every
 /// coupling, four blocks of 20 columns reach 1e10. So the last layers share a fixed budget between all couplings
 /// that a column passes through, and weights are uniform: in networks of width 1 the tails of a normal run away.
-/// With widths 3 to 32 and up to four blocks, |z| stays below some 100 for x near 1 (exp: 300).
+/// Seen over widths 3 and 32, up to four blocks, and six seeds: |z| stays below 60 for x ~ N(0, 1) (exp: 260).
 pub(crate) fn random_model(seed: u64, spec: Spec) -> Model {
     let mut rng = Rng::new(seed);
     let share = 1.0 / ((spec.blocks * couplings_of_a_column(&spec)) as f64).sqrt();
@@ -74,9 +74,10 @@ pub(crate) fn random_model(seed: u64, spec: Spec) -> Model {
     Model::new(spec, params)
 }
 
-/// Couplings that the last column passes through in one block: one a level, one more between two lanes.
+/// Couplings that the last column of the wider lane passes through in one block: one a level, one more between lanes.
 fn couplings_of_a_column(spec: &Spec) -> usize {
-    let (mut level, mut size) = (0, spec.dim);
+    let widest_lane = if spec.kind == Kind::Hint { spec.dim.max(spec.cond_dim) } else { spec.dim };
+    let (mut level, mut size) = (0, widest_lane);
     while spec.divides(level, size) {
         (level, size) = (level + 1, size - size / 2);
     }

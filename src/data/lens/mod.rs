@@ -16,7 +16,7 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use self::outline::{Arcs, CHORD, HALF_CHORD, turn, unit_points};
+use self::outline::{Arcs, CHORD, HALF_CHORD, on_circle, turn, unit_points};
 use super::fourier::{self, Curve, Point};
 use super::table::Table;
 use crate::error::{Error, Result};
@@ -33,6 +33,7 @@ pub const OBSERVATION_NOISE: f64 = 1.0 / 20.0;
 
 const RADIUS: Range<f64> = 1.0..2.0;
 const OFFSET_DEVIATION: f64 = 0.5;
+
 /// Which points of a Lens the Fourier transform sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -97,7 +98,7 @@ impl Lens {
 
     /// The points that the Fourier transform sees; their mean is the offset.
     pub fn points(&self, outline: Outline) -> Vec<Point> {
-        let unit = unit_points(outline, self.angle);
+        let unit = unit_points(outline, on_circle(self.angle));
         let shift = self.shift(&unit);
         unit.iter().map(|p| self.place(*p, shift)).collect()
     }
@@ -108,13 +109,13 @@ impl Lens {
         match outline {
             Outline::Vertices => self.points(outline),
             Outline::Arc => {
-                let shift = self.shift(&unit_points(outline, self.angle));
+                let shift = self.shift(&unit_points(outline, on_circle(self.angle)));
                 let arcs = Arcs::new();
                 let segments = segments.max(1);
                 let piece = |k: usize| k as f64 / segments as f64;
                 let second = (0..segments).map(|k| arcs.at(arcs.second * piece(k)));
                 let first = (0..segments).map(|k| arcs.at(arcs.second + arcs.first * piece(k)));
-                second.chain(first).map(|p| self.place(turn(p, self.angle), shift)).collect()
+                second.chain(first).map(|p| self.place(turn(p, on_circle(self.angle)), shift)).collect()
             }
         }
     }
@@ -122,8 +123,8 @@ impl Lens {
     /// The two crossings of the circles (for [`Outline::Arc`] the tips of the boundary): first the one 90 degrees left of
     /// the direction from circle 1 to circle 2.
     pub fn tips(&self, outline: Outline) -> [Point; 2] {
-        let shift = self.shift(&unit_points(outline, self.angle));
-        [*HALF_CHORD, -*HALF_CHORD].map(|y| self.place(turn([CHORD, y], self.angle), shift))
+        let shift = self.shift(&unit_points(outline, on_circle(self.angle)));
+        [*HALF_CHORD, -*HALF_CHORD].map(|y| self.place(turn([CHORD, y], on_circle(self.angle)), shift))
     }
 
     /// The row of coefficients, columns as [`fourier::column_names`] of order 2.
@@ -197,7 +198,6 @@ fn allocate(n: usize, dim: usize) -> Result<Vec<f32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::outline::{CHORD, on_circle};
     use super::*;
     use std::f64::consts::PI;
 
@@ -331,23 +331,21 @@ mod tests {
     fn parameters_have_their_distribution() {
         let n = 40_000u64;
         let shapes: Vec<Lens> = (0..n).map(|row| Lens::of_row(5, row)).collect();
-        let stats = |value: &dyn Fn(&Lens) -> f64| {
+        let stats = |value: fn(&Lens) -> f64| {
             let mean = shapes.iter().map(value).sum::<f64>() / n as f64;
             let variance = shapes.iter().map(|s| (value(s) - mean).powi(2)).sum::<f64>() / n as f64;
             (mean, variance.sqrt())
         };
-        let cases: [(&dyn Fn(&Lens) -> f64, f64, f64); 4] = [
-            (&|s| s.radius, 1.5, 1.0 / 12f64.sqrt()),
-            (&|s| s.angle, PI, TAU / 12f64.sqrt()),
-            (&|s| s.offset[0], 0.0, 0.5),
-            (&|s| s.offset[1], 0.0, 0.5),
-        ];
-        for (value, mean, deviation) in cases {
+        let check = |value: fn(&Lens) -> f64, mean: f64, deviation: f64| {
             let (got_mean, got_deviation) = stats(value);
             let error = deviation / (n as f64).sqrt();
             assert!((got_mean - mean).abs() < 5.0 * error, "{got_mean} {mean}");
             assert!((got_deviation - deviation).abs() < 5.0 * error, "{got_deviation} {deviation}");
-        }
+        };
+        check(|s| s.radius, 1.5, 1.0 / 12f64.sqrt());
+        check(|s| s.angle, PI, TAU / 12f64.sqrt());
+        check(|s| s.offset[0], 0.0, 0.5);
+        check(|s| s.offset[1], 0.0, 0.5);
         assert!(shapes.iter().all(|s| (1.0..2.0).contains(&s.radius) && (0.0..TAU).contains(&s.angle)));
     }
 

@@ -28,15 +28,18 @@ static CORNERS: LazyLock<[Point; SIDES]> =
 static NORMALS: LazyLock<[Point; SIDES]> =
     LazyLock::new(|| std::array::from_fn(|k| on_circle(TAU * (k as f64 + 0.5) / SIDES as f64)));
 
-/// The outline for radius 1 with the centre of circle 1 at the origin and circle 2 in direction `angle`.
-pub(super) fn unit_points(outline: Outline, angle: f64) -> Vec<Point> {
+/// The arc outline with circle 2 in direction 0.
+static ARC: LazyLock<[Point; ARC_POINTS]> = LazyLock::new(|| {
+    let arcs = Arcs::new();
+    let step = (arcs.first + arcs.second) / ARC_POINTS as f64;
+    std::array::from_fn(|k| arcs.at(step * k as f64))
+});
+
+/// The outline for radius 1 with the centre of circle 1 at the origin and circle 2 in a direction (a unit vector).
+pub(super) fn unit_points(outline: Outline, direction: Point) -> Vec<Point> {
     match outline {
-        Outline::Vertices => intersection(on_circle(angle).map(|c| DISTANCE * c)),
-        Outline::Arc => {
-            let arcs = Arcs::new();
-            let step = (arcs.first + arcs.second) / ARC_POINTS as f64;
-            (0..ARC_POINTS).map(|k| turn(arcs.at(step * k as f64), angle)).collect()
-        }
+        Outline::Vertices => intersection(direction.map(|c| DISTANCE * c)),
+        Outline::Arc => ARC.iter().map(|p| turn(*p, direction)).collect(),
     }
 }
 
@@ -69,8 +72,8 @@ pub(super) fn on_circle(angle: f64) -> Point {
     [cos, sin]
 }
 
-pub(super) fn turn([x, y]: Point, angle: f64) -> Point {
-    let [cos, sin] = on_circle(angle);
+/// A point turned so that direction 0 becomes `direction`.
+pub(super) fn turn([x, y]: Point, [cos, sin]: Point) -> Point {
     [cos * x - sin * y, sin * x + cos * y]
 }
 
@@ -186,6 +189,17 @@ mod tests {
         let centre = on_circle(angle).map(|c| DISTANCE * c);
         let second: Vec<Point> = CORNERS.iter().map(|v| [0, 1].map(|axis| centre[axis] + SECOND * v[axis])).collect();
         clip(CORNERS.to_vec(), &second)
+    }
+
+    #[test]
+    fn the_polygon_ends_at_its_sides_and_corners() {
+        for k in 0..SIDES {
+            let inner = NORMALS[0][0];
+            for (boundary, scale) in [(CORNERS[k], 1.0), (NORMALS[k], inner)] {
+                assert!(inside_polygon(boundary.map(|c| c * scale * (1.0 - 1e-12))), "{k}");
+                assert!(!inside_polygon(boundary.map(|c| c * scale * (1.0 + 1e-12))), "{k}");
+            }
+        }
     }
 
     #[test]

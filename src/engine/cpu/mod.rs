@@ -13,6 +13,7 @@ use session::Source;
 
 use super::{Backend, DeviceInfo, Engine, Session};
 use crate::error::{Error, Result};
+use crate::kernel::simd;
 use crate::plan::Plan;
 
 /// Environment variable with the number of threads of [`Engine::cpu`].
@@ -57,7 +58,11 @@ impl Backend for Cpu {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             engine: "cpu",
-            name: format!("native CPU engine, {} threads, {}", self.pool.current_num_threads(), instruction_set()),
+            name: format!(
+                "native CPU engine, {} threads, {}",
+                self.pool.current_num_threads(),
+                simd::instruction_set()
+            ),
             backend: "native".into(),
             driver: format!("hintflow {}", env!("CARGO_PKG_VERSION")),
             kind: "native",
@@ -66,28 +71,6 @@ impl Backend for Cpu {
 
     fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
         Ok(Box::new(session::CpuSession::new(plan, self.pool.clone())))
-    }
-}
-
-/// The widest instruction set that the matrix products use here.
-fn instruction_set() -> &'static str {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::is_x86_feature_detected!("avx512f") {
-            return "AVX-512";
-        }
-        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            return "AVX2";
-        }
-        "SSE2"
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        "NEON"
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        "portable"
     }
 }
 
