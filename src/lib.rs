@@ -1,6 +1,7 @@
 //! hintflow: normalizing flows with recursive coupling.
 pub mod bench;
 pub mod buffer;
+pub mod config;
 pub mod data;
 pub mod engine;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod program;
 pub mod report;
 pub mod rng;
 pub mod tape;
+pub mod train;
 
 pub use engine::Engine;
 pub use error::{Error, Result};

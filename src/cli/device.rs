@@ -1,0 +1,35 @@
+//! The options that choose a device.
+
+use clap::Args;
+use hintflow::engine::Engine;
+use hintflow::{Error, Result};
+
+/// Options of every command that computes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Device")]
+pub(super) struct DeviceArgs {
+    /// auto, cpu, gpu, or number or name of an adapter
+    ///
+    /// auto takes a real GPU where there is one, else the native CPU engine. `hintflow devices` lists the adapters.
+    #[arg(long, value_name = "DEVICE")]
+    pub(super) device: Option<String>,
+    /// Threads of the native CPU engine [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(super) threads: Option<usize>,
+}
+
+impl DeviceArgs {
+    /// Opens the device.
+    pub(super) fn open(&self) -> Result<Engine> {
+        open(self.device.as_deref().unwrap_or("auto"), self.threads.unwrap_or(0))
+    }
+}
+
+/// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core.
+pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
+    let cpu = || if threads == 0 { Engine::cpu() } else { Engine::cpu_with_threads(threads) };
+    match device.trim().to_lowercase().as_str() {
+        "auto" | "cpu" => cpu(),
+        _ => Err(Error::Device { what: "no adapter".into() }),
+    }
+}
