@@ -1,0 +1,1 @@
+//! Tests of the GPU engine on a real device.
