@@ -2,7 +2,7 @@
 // Workgroup: 16 quads of samples x 8 groups of 4 outputs.
 struct Launch {
     tile: Tile,
-    from: u32,
+    input: u32,
     to: u32,
     columns: u32,
     q: u32,
@@ -21,6 +21,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let outputs = four_from(o, launch.columns);
     let stride = launch.tile.stride;
     let at = outputs * launch.out_step + launch.q;
-    let sum = dense(zero_four(), at, launch.in_step, launch.from * stride + quad, launch.columns);
+    let sum = dense(zero_four(), at, launch.in_step, launch.input * stride + quad, launch.columns);
     store_four(sum, (launch.to + o) * stride + quad, launch.columns - o);
 }

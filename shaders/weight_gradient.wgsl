@@ -13,6 +13,7 @@ struct Launch {
     first: u32,  // number of the first weight tile of this dispatch
     slice: u32,  // quads per slice, a multiple of 8
     length: u32, // length of one copy of the gradients
+    add: u32,    // 1: these weights have had gradients from this tile already
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -34,7 +35,7 @@ fn cut(v: vec4<f32>, quad: u32) -> vec4<f32> {
 }
 
 fn put(at: u32, value: f32) {
-    partials[at] = select(0.0, partials[at], launch.tile.accumulate == 1u) + value;
+    partials[at] = select(0.0, partials[at], (launch.tile.accumulate | launch.add) == 1u) + value;
 }
 
 @compute @workgroup_size(64)
@@ -62,15 +63,15 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     var sum1 = vec4<f32>();
     var sum2 = vec4<f32>();
     var sum3 = vec4<f32>();
-    let from = wg.y * launch.slice;
-    let to = min(from + launch.slice, launch.tile.quads);
-    for (var base = from; base < to; base += 8u) {
+    let begin = wg.y * launch.slice;
+    let end = min(begin + launch.slice, launch.tile.quads);
+    for (var base = begin; base < end; base += 8u) {
         for (var i = thread; i < 256u; i += 64u) {
             let row = i / 8u;
             let quad = base + i % 8u;
             var l = vec4<f32>();
             var r = vec4<f32>();
-            if (quad < to) {
+            if (quad < end) {
                 if (o0 + row < n_out) { l = cut(arena[(left_row + row) * stride + quad], quad); }
                 if (k0 + row < n_in) { r = cut(arena[(right_row + row) * stride + quad], quad); }
                 if (k0 + row == n_in) { r = vec4<f32>(1.0); }

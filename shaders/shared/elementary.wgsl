@@ -8,8 +8,9 @@ fn exponential(x: vec4<f32>) -> vec4<f32> {
     // Beyond these the result is infinite or zero in float32.
     let bounded = clamp(x, vec4<f32>(-104.0), vec4<f32>(89.0));
     let n = floor(fma(bounded, vec4<f32>(1.44269504), vec4<f32>(0.5)));
-    // ln 2 in two parts; the product with the first is exact.
-    let r = fma(n, vec4<f32>(2.12194440e-4), fma(n, vec4<f32>(-0.693359375), bounded));
+    // ln 2 in two parts, 355/512 and the rest. The product with the first is exact, and made of integers because a
+    // compiler would merge two products of floats with n into one that is not.
+    let r = fma(n, vec4<f32>(2.12194440e-4), bounded - vec4<f32>(vec4<i32>(n) * 355) * 0.001953125);
     var p = fma(r, vec4<f32>(1.98412698e-4), vec4<f32>(1.38888889e-3));
     p = fma(p, r, vec4<f32>(8.33333333e-3));
     p = fma(p, r, vec4<f32>(4.16666667e-2));
@@ -20,8 +21,9 @@ fn exponential(x: vec4<f32>) -> vec4<f32> {
     let half = vec4<i32>(n) >> vec4<u32>(1u);
     let rest = vec4<i32>(n) - half;
     let value = p * power_of_two(half) * power_of_two(rest);
-    // clamp may turn NaN into a bound.
-    return select(value, x, x != x);
+    // clamp may turn NaN into a bound, and compilers take x != x for false.
+    let magnitude = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+    return select(value, x, magnitude > vec4<u32>(0x7f800000u));
 }
 
 fn power_of_two(n: vec4<i32>) -> vec4<f32> {

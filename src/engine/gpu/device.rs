@@ -121,7 +121,7 @@ impl Device {
         let (passing, launch_layout) = if immediates {
             (Passing::Immediate, None)
         } else {
-            (Passing::Uniform, Some(launch_layout(&device)))
+            (Passing::Buffer, Some(launch_layout(&device)))
         };
         Ok(Self {
             info: DeviceInfo {
@@ -266,7 +266,7 @@ fn launch_layout(device: &wgpu::Device) -> wgpu::BindGroupLayout {
             binding: 0,
             visibility: wgpu::ShaderStages::COMPUTE,
             ty: wgpu::BindingType::Buffer {
-                ty: wgpu::BufferBindingType::Uniform,
+                ty: wgpu::BufferBindingType::Storage { read_only: true },
                 has_dynamic_offset: true,
                 min_binding_size: None,
             },

@@ -85,7 +85,7 @@ launches! {
     /// `shaders/mix.wgsl`
     Mix {
         tile: Tile,
-        from: u32,
+        input: u32,
         to: u32,
         columns: u32,
         q: u32,
@@ -185,6 +185,7 @@ launches! {
         first: u32,
         slice: u32,
         length: u32,
+        add: u32,
     }
     /// `shaders/slot_sum.wgsl`
     SlotSum {

@@ -86,6 +86,8 @@ pub(super) struct Recorder<'a> {
     fit: Fit,
     bounds: Bounds,
     dispatches: Vec<Dispatch>,
+    /// Weight tiles, by where they begin in the tables, that have had gradients already.
+    written: Vec<u32>,
 }
 
 fn tile() -> Tile {
@@ -111,7 +113,7 @@ fn layer_turns(n_in: u32, n_out: u32, groups: u32) -> u64 {
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds) -> Self {
-        Self { plan, tables, fit, bounds, dispatches: Vec::new() }
+        Self { plan, tables, fit, bounds, dispatches: Vec::new(), written: Vec::new() }
     }
 
     /// The dispatches of one tile.
@@ -312,7 +314,7 @@ impl<'a> Recorder<'a> {
         let n = from.rows;
         let (out_step, in_step) = if transpose { (1, n) } else { (n, 1) };
         let launch =
-            launch::Mix { tile: tile(), from: from.first, to: to.first, columns: n, q, out_step, in_step };
+            launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, q, out_step, in_step };
         let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Quads(16)];
         self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
     }
@@ -357,6 +359,8 @@ impl<'a> Recorder<'a> {
         // Per 8 quads: one turn outside, 4 to fetch, 8 to multiply.
         let turns = u64::from(slice / 8) * 13 + 4;
         let length = self.plan.layout.gradient_len() as u32;
+        let add = u32::from(self.written.contains(&jobs));
+        self.written.push(jobs);
         self.split(count, |this, first, count| {
             let launch = launch::WeightGradient {
                 tile: tile(),
@@ -370,6 +374,7 @@ impl<'a> Recorder<'a> {
                 first,
                 slice,
                 length,
+                add,
             };
             let grid = [Extent::Fixed(count), Extent::Fixed(slices)];
             this.push(Kernel::WeightGradient, Head::Tile, grid, turns, launch)

@@ -32,6 +32,8 @@ struct Compiled {
     finish: Vec<Dispatch>,
     /// Whether it has backward operations that write gradients.
     gradients: bool,
+    /// Whether they leave some gradients unwritten, which are zero then.
+    clear: bool,
 }
 
 impl Compiled {
@@ -75,6 +77,8 @@ pub(super) struct GpuSession {
     upload: Vec<f32>,
     /// Largest tile; tests make it small.
     most_samples: usize,
+    /// Largest data set that stays on the device, in bytes; tests make it 0.
+    most_data: u64,
 }
 
 impl GpuSession {
@@ -96,6 +100,7 @@ impl GpuSession {
             steps_waiting: 0,
             upload: Vec::new(),
             most_samples: usize::MAX,
+            most_data: u64::MAX,
             tables,
             device,
             plan,
@@ -112,6 +117,12 @@ impl GpuSession {
     #[cfg(test)]
     pub(super) fn limit_tiles(&mut self, samples: usize) {
         self.most_samples = samples;
+    }
+
+    /// Streams data sets given from now on, whatever their size.
+    #[cfg(test)]
+    pub(super) fn stream_data(&mut self, streamed: bool) {
+        self.most_data = if streamed { 0 } else { u64::MAX };
     }
 
     /// Makes an array at least that large, all zero; one that is large enough stays as it is.
@@ -193,6 +204,12 @@ impl GpuSession {
     fn replay(&mut self, program: usize, parts: &[Replay], update: &Update) -> Result<()> {
         self.bind()?;
         let (compiled, bound) = (&self.programs[program], &self.bound);
+        if compiled.clear
+            && matches!(parts.first(), Some(Replay::Prepare))
+            && let Some(partials) = &self.arrays[Role::Partials as usize]
+        {
+            self.commands.clear(partials)?;
+        }
         let dispatches = compiled.prepare.len() + compiled.rows.len() + compiled.finish.len();
         self.commands.pass(dispatches * parts.len(), |pass| {
             for part in parts {
@@ -282,6 +299,19 @@ impl GpuSession {
     }
 }
 
+/// Whether the backward operations of a program write the gradient of every weight.
+fn writes_every_gradient(program: &Program) -> bool {
+    let plan = &program.plan;
+    let stages = (0..plan.stages.len()).all(|wanted| {
+        program.rows.iter().any(|op| matches!(op, Op::NetworksBackward { stage, .. } if *stage == wanted))
+    });
+    let mixes = plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some()).all(|(wanted, _)| {
+        program.finish.contains(&StepOp::ReflectBackward { mix: wanted })
+            && program.rows.iter().any(|op| matches!(op, Op::MixBackward { mix, .. } if *mix == wanted))
+    });
+    stages && mixes
+}
+
 /// What [`GpuSession::replay`] can replay.
 enum Replay {
     Prepare,
@@ -307,7 +337,8 @@ impl Session for GpuSession {
             }
         };
         let [prepare, rows, finish] = self.record(&program, fit)?;
-        self.programs.push(Compiled { program, fit, prepare, rows, finish, gradients });
+        let clear = gradients && !writes_every_gradient(&program);
+        self.programs.push(Compiled { program, fit, prepare, rows, finish, gradients, clear });
         self.bind()?;
         Ok(ProgramId(self.programs.len() - 1))
     }
@@ -382,7 +413,7 @@ impl Session for GpuSession {
             return Err(Error::Shape { what, expected: data.len() / columns * columns, got: data.len() });
         }
         let bytes = data.len() as u64 * 4;
-        let resident = bytes <= self.device.max_array()
+        let resident = bytes <= self.device.max_array().min(self.most_data)
             && match self.grow(Role::Data, bytes) {
                 Ok(()) => true,
                 Err(Failure::Memory(_)) => false,

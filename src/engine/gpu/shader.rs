@@ -148,8 +148,9 @@ pub(super) struct Binding {
 pub(super) enum Passing {
     /// As immediates.
     Immediate,
-    /// From a uniform buffer in bind group 1, on devices without immediates.
-    Uniform,
+    /// From a storage buffer in bind group 1, on devices without immediates. (Not a uniform buffer: Mesa's llvmpipe
+    /// compiles a kernel anew for every value of a loop bound that comes from one.)
+    Buffer,
 }
 
 impl Kernel {
@@ -157,8 +158,8 @@ impl Kernel {
     pub(super) fn source(self, passing: Passing) -> String {
         match passing {
             Passing::Immediate => self.text().to_owned(),
-            Passing::Uniform => {
-                self.text().replace("var<immediate> launch", "@group(1) @binding(0) var<uniform> launch")
+            Passing::Buffer => {
+                self.text().replace("var<immediate> launch", "@group(1) @binding(0) var<storage, read> launch")
             }
         }
     }
@@ -204,7 +205,7 @@ mod tests {
     fn every_shader_translates_to_every_backend_without_a_device() {
         for &kernel in Kernel::ALL {
             for (passing, capabilities) in
-                [(Passing::Immediate, Capabilities::IMMEDIATES), (Passing::Uniform, Capabilities::empty())]
+                [(Passing::Immediate, Capabilities::IMMEDIATES), (Passing::Buffer, Capabilities::empty())]
             {
                 let module = kernel.parse(passing).unwrap();
                 let info = validate(&module, capabilities);

@@ -78,8 +78,14 @@ impl Commands {
         self.staging.as_ref().map_or(0, wgpu::Buffer::size) + launches
     }
 
+    /// Fills a buffer with zeros, after all commands recorded so far.
+    pub(super) fn clear(&mut self, buffer: &wgpu::Buffer) -> Result<(), Failure> {
+        let device = self.device.clone();
+        device.scoped(|| self.encoder().clear_buffer(buffer, 0, None))
+    }
+
     /// The encoder of the next submission.
-    pub(super) fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
+    fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
         let device = &self.device.device;
         self.encoder.get_or_insert_with(|| device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()))
     }
@@ -92,10 +98,10 @@ impl Commands {
         }
         let device = self.device.clone();
         let encoder = self.encoder.get_or_insert_with(|| device.device.create_command_encoder(&Default::default()));
-        let uniform = self.launch_buffer.as_ref().map(|(_, group)| (group, &mut self.launches));
+        let buffered = self.launch_buffer.as_ref().map(|(_, group)| (group, &mut self.launches));
         device.scoped(|| {
             let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            each(&mut Pass { pass, uniform });
+            each(&mut Pass { pass, buffered });
         })
     }
 
@@ -187,13 +193,13 @@ fn lost(what: &str) -> Error {
 /// A compute pass that knows how launch structs are passed.
 pub(super) struct Pass<'a> {
     pub(super) pass: wgpu::ComputePass<'a>,
-    uniform: Option<(&'a wgpu::BindGroup, &'a mut Vec<u8>)>,
+    buffered: Option<(&'a wgpu::BindGroup, &'a mut Vec<u8>)>,
 }
 
 impl Pass<'_> {
     /// Sets the launch struct of the next dispatch.
     pub(super) fn launch(&mut self, bytes: &[u8]) {
-        match &mut self.uniform {
+        match &mut self.buffered {
             None => self.pass.set_immediates(0, bytes),
             Some((group, launches)) => {
                 let offset = launches.len();
@@ -209,7 +215,7 @@ fn launch_buffer(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> (wgpu
     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("launch"),
         size: (MAX_LAUNCHES * LAUNCH_PITCH) as u64,
-        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
     let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
