@@ -19,7 +19,8 @@ struct Update {
 var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read_write> weights: array<f32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
-@group(0) @binding(4) var<storage, read_write> moments: array<f32>; // first moments, then second moments
+@group(0) @binding(4) var<storage, read_write> first_moments: array<f32>;
+@group(0) @binding(8) var<storage, read_write> second_moments: array<f32>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -35,10 +36,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var g = select(sum, limit, sum > limit);
     g = select(g, -limit, g < -limit);
     g = fma(launch.update.l2, p, g);
-    let second = launch.trained + i;
-    let m = fma(launch.update.beta1, moments[i] - g, g);
-    let v = fma(launch.update.beta2, moments[second] - g * g, g * g);
-    moments[i] = m;
-    moments[second] = v;
+    let m = fma(launch.update.beta1, first_moments[i] - g, g);
+    let v = fma(launch.update.beta2, second_moments[i] - g * g, g * g);
+    first_moments[i] = m;
+    second_moments[i] = v;
     weights[i] = p - launch.update.rate * m / fma(sqrt(v), launch.update.root, launch.update.eps);
 }

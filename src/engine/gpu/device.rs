@@ -68,7 +68,7 @@ impl From<wgpu::Error> for Failure {
         match error {
             wgpu::Error::OutOfMemory { source } => Self::Memory(source.to_string()),
             wgpu::Error::Validation { description, .. } | wgpu::Error::Internal { description, .. } => {
-                Self::Other(description)
+                if description.contains("device is lost") { Self::Lost(description) } else { Self::Other(description) }
             }
         }
     }
@@ -84,7 +84,10 @@ impl Device {
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|e| Error::Device {
-            what: format!("the adapter `{}` cannot be opened: {e}; choose another with --device", adapter.get_info().name),
+            what: format!(
+                "the adapter `{}` cannot be opened: {e}; choose another with --device",
+                adapter.get_info().name
+            ),
         })?;
         let this = Self::adopt(device, queue)?;
         // wgpu's own handler of stray errors panics.
@@ -118,11 +121,8 @@ impl Device {
         }
         let immediates = device.features().contains(wgpu::Features::IMMEDIATES)
             && limits.max_immediate_size as usize >= launch::MAX_BYTES;
-        let (passing, launch_layout) = if immediates {
-            (Passing::Immediate, None)
-        } else {
-            (Passing::Buffer, Some(launch_layout(&device)))
-        };
+        let (passing, launch_layout) =
+            if immediates { (Passing::Immediate, None) } else { (Passing::Buffer, Some(launch_layout(&device))) };
         Ok(Self {
             info: DeviceInfo {
                 engine: "gpu",
@@ -215,7 +215,11 @@ impl Device {
                 failure = Some(error.into());
             }
         }
-        // A lost device is the cause of whatever else went wrong.
+        if failure.is_some() {
+            // A lost device is the cause of whatever else went wrong; polling delivers the news. Its own error is no
+            // news after the first.
+            let _ = self.device.poll(wgpu::PollType::Poll);
+        }
         match self.failed().or(failure) {
             None => Ok(value),
             Some(failure) => Err(failure),

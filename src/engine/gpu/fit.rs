@@ -94,15 +94,10 @@ impl Room {
     /// Checks that the weights and what goes with them fit, before anything is allocated.
     pub(super) fn check_weights(self, plan: &Plan, adapter: &str) -> Result<()> {
         let layout = &plan.layout;
-        for (what, values) in [
-            ("its weights", layout.len()),
-            ("its gradients", layout.gradient_len()),
-            ("the moments of its weights", 2 * layout.trained),
-        ] {
-            let needed = values as u64 * 4;
-            if needed > self.array {
-                return Err(too_large(what, needed, self.array, adapter));
-            }
+        // Gradients and moments are no longer than the weights.
+        let needed = layout.len() as u64 * 4;
+        if needed > self.array {
+            return Err(too_large("its weights", needed, self.array, adapter));
         }
         Ok(())
     }
@@ -128,7 +123,9 @@ fn heaviest(program: &Program) -> u64 {
     };
     let square = |rows: u32| u64::from(rows) * u64::from(rows);
     let work = program.rows.iter().map(|op| match op {
-        Op::Networks { stage: id, .. } | Op::Walk { stage: id, .. } | Op::NetworksBackward { stage: id, .. } => stage(*id),
+        Op::Networks { stage: id, .. } | Op::Walk { stage: id, .. } | Op::NetworksBackward { stage: id, .. } => {
+            stage(*id)
+        }
         Op::Mix { from, .. } | Op::MixBackward { from, .. } => square(from.rows),
         _ => 1,
     });

@@ -136,7 +136,8 @@ impl<'a> Recorder<'a> {
                     self.reflect(mix, run)?;
                 }
                 StepOp::ReflectBackward { mix } => {
-                    run = rest.iter().zip(mix..).take_while(|&(&op, mix)| op == StepOp::ReflectBackward { mix }).count();
+                    run =
+                        rest.iter().zip(mix..).take_while(|&(&op, mix)| op == StepOp::ReflectBackward { mix }).count();
                     self.reflect_backward(mix, run)?;
                 }
                 StepOp::Adam => self.adam()?,
@@ -313,8 +314,7 @@ impl<'a> Recorder<'a> {
         let q = self.mix_at(mix).1;
         let n = from.rows;
         let (out_step, in_step) = if transpose { (1, n) } else { (n, 1) };
-        let launch =
-            launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, q, out_step, in_step };
+        let launch = launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, q, out_step, in_step };
         let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Quads(16)];
         self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
     }

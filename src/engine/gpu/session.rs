@@ -210,8 +210,7 @@ impl GpuSession {
         {
             self.commands.clear(partials)?;
         }
-        let dispatches = compiled.prepare.len() + compiled.rows.len() + compiled.finish.len();
-        self.commands.pass(dispatches * parts.len(), |pass| {
+        self.commands.pass(compiled.all().count(), |pass| {
             for part in parts {
                 let (list, tile) = match part {
                     Replay::Prepare => (&compiled.prepare, Tile::zeroed()),
@@ -239,11 +238,7 @@ impl GpuSession {
             turns: self.device.software.then_some(record::SOFTWARE_TURNS),
         };
         let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
-        Ok([
-            recorder().steps(&program.prepare)?,
-            recorder().rows(&program.rows)?,
-            recorder().steps(&program.finish)?,
-        ])
+        Ok([recorder().steps(&program.prepare)?, recorder().rows(&program.rows)?, recorder().steps(&program.finish)?])
     }
 
     /// What a tile's kernels are told, apart from seeds.
@@ -268,7 +263,8 @@ impl GpuSession {
             self.grow(Role::Partials, copy * fit.slices as u64)?;
         }
         if program.finish.contains(&StepOp::Adam) {
-            self.grow(Role::Moments, 2 * trained)?;
+            self.grow(Role::FirstMoments, trained)?;
+            self.grow(Role::SecondMoments, trained)?;
         }
         Ok(())
     }
@@ -337,6 +333,7 @@ impl Session for GpuSession {
             }
         };
         let [prepare, rows, finish] = self.record(&program, fit)?;
+        self.commands.reserve(prepare.len() + rows.len() + finish.len())?;
         let clear = gradients && !writes_every_gradient(&program);
         self.programs.push(Compiled { program, fit, prepare, rows, finish, gradients, clear });
         self.bind()?;
@@ -408,7 +405,7 @@ impl Session for GpuSession {
 
     fn set_data(&mut self, data: Arc<[f32]>) -> Result<()> {
         let columns = self.plan.spec.dim as usize;
-        if data.len() % columns != 0 {
+        if !data.len().is_multiple_of(columns) {
             let what = format!("values of the training data, {columns} per row");
             return Err(Error::Shape { what, expected: data.len() / columns * columns, got: data.len() });
         }
@@ -514,22 +511,20 @@ impl Session for GpuSession {
     }
 
     fn read(&mut self, values: Values) -> Result<Vec<f32>> {
-        let (role, offset, len) = self.place(values);
+        let (role, len) = self.place(values);
         if self.arrays[role as usize].is_none() {
             return Ok(vec![0.0; len]);
         }
-        self.read_floats(role, &[(offset as u64, len as u64)])
+        self.read_floats(role, &[(0, len as u64)])
     }
 
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
-        let (role, offset, len) = self.place(values);
+        let (role, len) = self.place(values);
         if data.len() != len {
             return Err(Error::Shape { what: format!("{values:?}"), expected: len, got: data.len() });
         }
-        if role == Role::Moments {
-            self.grow(role, 2 * len as u64 * 4)?;
-        }
-        self.write_bytes(role, offset as u64 * 4, bytemuck::cast_slice(data))
+        self.grow(role, len as u64 * 4)?;
+        self.write_bytes(role, 0, bytemuck::cast_slice(data))
     }
 
     fn dispatches(&self, program: ProgramId) -> usize {
@@ -543,13 +538,13 @@ impl Session for GpuSession {
 }
 
 impl GpuSession {
-    /// Array, offset and length in floats.
-    fn place(&self, values: Values) -> (Role, usize, usize) {
-        let trained = self.plan.layout.trained;
+    /// Array and its length in floats.
+    fn place(&self, values: Values) -> (Role, usize) {
+        let layout = &self.plan.layout;
         match values {
-            Values::Weights => (Role::Weights, 0, self.plan.layout.len()),
-            Values::FirstMoments => (Role::Moments, 0, trained),
-            Values::SecondMoments => (Role::Moments, trained, trained),
+            Values::Weights => (Role::Weights, layout.len()),
+            Values::FirstMoments => (Role::FirstMoments, layout.trained),
+            Values::SecondMoments => (Role::SecondMoments, layout.trained),
         }
     }
 }

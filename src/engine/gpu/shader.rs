@@ -20,27 +20,30 @@ pub(super) enum Role {
     Tables = 2,
     /// Copies of the gradient, one per slice of the samples.
     Partials = 3,
-    /// First moments, then second moments.
-    Moments = 4,
+    /// Adam's first moments.
+    FirstMoments = 4,
     /// The training data, or the rows of one tile.
     Data = 5,
     /// Order of the data's rows.
     Order = 6,
     /// Sum of the loss, and room for the gradient of the reflections.
     Scratch = 7,
+    /// Adam's second moments.
+    SecondMoments = 8,
 }
 
 impl Role {
     /// All roles in the order of their numbers.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Arena,
         Self::Weights,
         Self::Tables,
         Self::Partials,
-        Self::Moments,
+        Self::FirstMoments,
         Self::Data,
         Self::Order,
         Self::Scratch,
+        Self::SecondMoments,
     ];
 
     /// The name of its variable in the shaders.
@@ -50,10 +53,11 @@ impl Role {
             Self::Weights => "weights",
             Self::Tables => "tables",
             Self::Partials => "partials",
-            Self::Moments => "moments",
+            Self::FirstMoments => "first_moments",
             Self::Data => "data",
             Self::Order => "order",
             Self::Scratch => "scratch",
+            Self::SecondMoments => "second_moments",
         }
     }
 }
@@ -213,11 +217,8 @@ mod tests {
                 let words = spv::write_vec(&module, &info, &spv::Options::default(), None).unwrap();
                 assert!(words.len() > 100, "{}", kernel.name());
 
-                let options = msl::Options {
-                    fake_missing_bindings: true,
-                    lang_version: (2, 4),
-                    ..msl::Options::default()
-                };
+                let options =
+                    msl::Options { fake_missing_bindings: true, lang_version: (2, 4), ..msl::Options::default() };
                 let (text, _) = msl::write_string(&module, &info, &options, &Default::default()).unwrap();
                 assert!(text.contains("kernel"), "{}", kernel.name());
 

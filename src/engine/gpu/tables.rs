@@ -63,7 +63,12 @@ impl Tables {
             .map(|mix| {
                 let jobs = words.len() as u32;
                 let job_count = if mix.reflections.is_some() {
-                    push_jobs(&mut words, &Product { layer: 0, left: 0, right: 0, n_out: mix.dim, n_in: mix.dim }, mix.q, NO_BIAS)
+                    push_jobs(
+                        &mut words,
+                        &Product { layer: 0, left: 0, right: 0, n_out: mix.dim, n_in: mix.dim },
+                        mix.q,
+                        NO_BIAS,
+                    )
                 } else {
                     0
                 };

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 const IN_FLIGHT: usize = 8;
 /// Distance of two launches in their buffer, on devices without immediates; every device can align to it.
 pub(super) const LAUNCH_PITCH: usize = 256;
-/// Launches of one submission on devices without immediates.
-pub(super) const MAX_LAUNCHES: usize = 4096;
+/// Launches that a submission has room for at first, on devices without immediates.
+const LAUNCHES: usize = 512;
 
 /// Row-major samples (rows, features) to feature-major quads: feature f of sample r at `f * capacity + r`. The rest of
 /// each row is filled with zeros.
@@ -58,18 +58,32 @@ pub(super) struct Commands {
 
 impl Commands {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
-        let launch_buffer = match &device.launch_layout {
-            None => None,
-            Some(layout) => Some(device.scoped(|| launch_buffer(&device.device, layout))?),
-        };
-        Ok(Self {
+        let mut this = Self {
             device,
             encoder: None,
             in_flight: VecDeque::new(),
             staging: None,
             launches: Vec::new(),
-            launch_buffer,
-        })
+            launch_buffer: None,
+        };
+        this.reserve(LAUNCHES)?;
+        Ok(this)
+    }
+
+    /// Makes room for passes of that many dispatches.
+    pub(super) fn reserve(&mut self, dispatches: usize) -> Result<(), Failure> {
+        let device = self.device.clone();
+        let Some(layout) = &device.launch_layout else { return Ok(()) };
+        if self.launch_room() < dispatches {
+            self.submit()?;
+            self.launch_buffer = Some(device.scoped(|| launch_buffer(&device.device, layout, dispatches))?);
+        }
+        Ok(())
+    }
+
+    /// Launches that one submission can hold.
+    fn launch_room(&self) -> usize {
+        self.launch_buffer.as_ref().map_or(0, |(buffer, _)| buffer.size() as usize / LAUNCH_PITCH)
     }
 
     /// Bytes held on the device.
@@ -90,10 +104,10 @@ impl Commands {
         self.encoder.get_or_insert_with(|| device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()))
     }
 
-    /// Records dispatches in one compute pass. `each` gets the pass and a function that sets a launch struct.
+    /// Records at most `dispatches` dispatches in one compute pass.
     pub(super) fn pass(&mut self, dispatches: usize, each: impl FnOnce(&mut Pass<'_>)) -> Result<(), Failure> {
         let launches = self.launches.len() / LAUNCH_PITCH;
-        if self.launch_buffer.is_some() && launches + dispatches > MAX_LAUNCHES {
+        if self.launch_buffer.is_some() && launches + dispatches > self.launch_room() {
             self.submit()?;
         }
         let device = self.device.clone();
@@ -211,10 +225,14 @@ impl Pass<'_> {
     }
 }
 
-fn launch_buffer(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> (wgpu::Buffer, wgpu::BindGroup) {
+fn launch_buffer(
+    device: &wgpu::Device,
+    layout: &wgpu::BindGroupLayout,
+    launches: usize,
+) -> (wgpu::Buffer, wgpu::BindGroup) {
     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("launch"),
-        size: (MAX_LAUNCHES * LAUNCH_PITCH) as u64,
+        size: (launches * LAUNCH_PITCH) as u64,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });

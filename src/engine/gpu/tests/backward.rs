@@ -156,8 +156,7 @@ fn reflections_along_nothing_are_the_identity() {
     let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
     session.run(id, &Job { rows: 9, inputs: &inputs, seed: 0, first_row: 0 }).unwrap();
     let q = &session.read(Values::Weights).unwrap()[mix.q as usize..][..25];
-    let vectors: Vec<Vec<f64>> =
-        values[at..at + 25].chunks(5).map(|v| v.iter().map(|&a| a.into()).collect()).collect();
+    let vectors: Vec<Vec<f64>> = values[at..at + 25].chunks(5).map(|v| v.iter().map(|&a| a.into()).collect()).collect();
     assert_close(q, &reference::product_of_reflections(&vectors).concat(), 1e-6, "Q");
     let gradients = session.gradients().unwrap();
     assert!(gradients[at + 5..at + 10].iter().all(|&g| g == 0.0), "no gradient along nothing");

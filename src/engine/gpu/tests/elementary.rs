@@ -59,8 +59,9 @@ const PHILOX: &str = include_str!("../../../../shaders/shared/philox.wgsl");
 
 /// Applies `expression` of `v: vec4<f32>` to floats.
 fn floats(device: &Device, expression: &str, inputs: &[f32]) -> Vec<f32> {
-    let function =
-        format!("fn f(bits: vec4<u32>) -> vec4<u32> {{ let v = bitcast<vec4<f32>>(bits); return bitcast<vec4<u32>>({expression}); }}");
+    let function = format!(
+        "fn f(bits: vec4<u32>) -> vec4<u32> {{ let v = bitcast<vec4<f32>>(bits); return bitcast<vec4<u32>>({expression}); }}"
+    );
     let words: Vec<[u32; 4]> = inputs.chunks_exact(4).map(|q| [0, 1, 2, 3].map(|i| q[i].to_bits())).collect();
     let out = evaluate(device, &[ELEMENTARY], &function, &words);
     out.concat().into_iter().map(f32::from_bits).collect()
@@ -110,7 +111,7 @@ fn natural_logarithm() {
     // All that Box-Muller asks for lies in [2^-25, 1].
     let mut inputs: Vec<f32> = (0..40_000).map(|i| (i as f32 * 419.0 + 0.5) / (1 << 24) as f32).collect();
     inputs.extend((0..1000).map(|i| 1.0 - i as f32 / (1 << 24) as f32));
-    inputs.extend([2f32.powi(-25), 0.5, 0.25, 0.707_106_8]);
+    inputs.extend([2f32.powi(-25), 0.5, 0.25, std::f32::consts::FRAC_1_SQRT_2]);
     let expression = "vec4<f32>(natural_log(v.x), natural_log(v.y), natural_log(v.z), natural_log(v.w))";
     assert_ulp(&inputs, &floats(&device, expression, &inputs), f64::ln, 3.0, 0.0, "ln");
 }
@@ -155,7 +156,8 @@ fn wide_arithmetic() {
     let function = "fn f(v: vec4<u32>) -> vec4<u32> {
         return vec4<u32>(group_number(v.xy, v.z, v.w), add_wide(v.xy, v.z));
     }";
-    let mut inputs = vec![[u32::MAX, 5, 1 << 14, 4], [u32::MAX, 0, 1, 1], [0, 0, 1, 0], [u32::MAX, 1, u32::MAX, u32::MAX]];
+    let mut inputs =
+        vec![[u32::MAX, 5, 1 << 14, 4], [u32::MAX, 0, 1, 1], [0, 0, 1, 0], [u32::MAX, 1, u32::MAX, u32::MAX]];
     let mut state = 1u32;
     inputs.extend((0..500).map(|_| {
         [0; 4].map(|_: u32| {

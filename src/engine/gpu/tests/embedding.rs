@@ -8,11 +8,8 @@ use crate::tape::{Tape, Then};
 
 fn raw(limits: impl Fn(&wgpu::Adapter) -> wgpu::Limits, features: wgpu::Features) -> (wgpu::Device, wgpu::Queue) {
     let adapter = adapter::best_or_software().unwrap();
-    let descriptor = wgpu::DeviceDescriptor {
-        required_limits: limits(&adapter),
-        required_features: features,
-        ..Default::default()
-    };
+    let descriptor =
+        wgpu::DeviceDescriptor { required_limits: limits(&adapter), required_features: features, ..Default::default() };
     pollster::block_on(adapter.request_device(&descriptor)).unwrap()
 }
 

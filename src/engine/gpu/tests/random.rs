@@ -44,9 +44,8 @@ fn normals_are_those_of_the_host() {
             let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
             let seed = 0x0123_4567_89ab_cdef;
             let outputs = session.run(id, &Job { rows: 37, inputs: &inputs, seed, first_row }).unwrap();
-            let expected: Vec<f64> = (0..37)
-                .flat_map(|r| (0..dim).map(move |c| normal(seed, LATENT, 0, first_row + r, c, dim)))
-                .collect();
+            let expected: Vec<f64> =
+                (0..37).flat_map(|r| (0..dim).map(move |c| normal(seed, LATENT, 0, first_row + r, c, dim))).collect();
             assert_close(&outputs[1], &expected, 5e-7, &format!("N = {dim}, from {first_row}"));
             assert_eq!(outputs[0], inputs[0], "the row before");
             assert_eq!(outputs[2], inputs[2], "the row after");

@@ -131,8 +131,7 @@ impl Reference {
             }
             Op::Loss { z, log_det, loss, d_z, d_log_det } => {
                 let values = self.arena[range(z)].to_vec();
-                let value =
-                    values.iter().map(|v| v * v).sum::<f64>() / 2.0 - self.arena[log_det.first as usize];
+                let value = values.iter().map(|v| v * v).sum::<f64>() / 2.0 - self.arena[log_det.first as usize];
                 self.arena[loss.first as usize] = value;
                 self.loss += value;
                 let seeds: Vec<f64> = values.iter().map(|v| v / self.batch).collect();

@@ -75,9 +75,8 @@ fn steps_are_those_of_the_definition() {
     let (mut m, mut v) = (vec![0.0f64; trained], vec![0.0f64; trained]);
     for t in 1..=5 {
         session.step(id, &job(t)).unwrap();
-        let rows: Vec<f32> = (0..37)
-            .flat_map(|r| data(&plan)[(ROWS - 1 - (3 * t as usize + r)) * 5..][..5].to_vec())
-            .collect();
+        let rows: Vec<f32> =
+            (0..37).flat_map(|r| data(&plan)[(ROWS - 1 - (3 * t as usize + r)) * 5..][..5].to_vec()).collect();
         reference.run(&program, 37, &[rows]);
         let loss = session.loss().unwrap();
         assert_close(&[loss], &[reference.loss / 37.0], 1e-5, "loss");
@@ -164,7 +163,10 @@ fn an_evaluation_between_steps_disturbs_nothing() {
         disturbed.run(look, &Job { rows: 200, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
     }
     assert_eq!(plain.loss().unwrap(), disturbed.loss().unwrap());
-    assert!(state(&mut plain) == state(&mut disturbed));
+    // The rest of the weights is computed from these by whatever program runs next.
+    let trained =
+        |state: Vec<Vec<f32>>| state.into_iter().map(|v| v[..plan.layout.trained].to_vec()).collect::<Vec<_>>();
+    assert!(trained(state(&mut plain)) == trained(state(&mut disturbed)));
 }
 
 #[test]
