@@ -65,7 +65,7 @@ pub enum Op {
         x: Buffer,
         /// (st_rows, B)
         st: Buffer,
-        /// (N, B), may be `x`
+        /// (N, B), not `x`
         to: Buffer,
         /// (1, B)
         log_det: Buffer,

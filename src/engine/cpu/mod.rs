@@ -1,1 +1,105 @@
-//! The native CPU engine.
+//! The native CPU engine: samples are cut into tiles that stay in cache, and tiles are shared out over threads.
+//!
+//! How a batch is cut depends on the model and the batch size, never on the number of threads, and partial gradients
+//! are grouped by row: the same bits come out of 1 thread and of 64.
+
+mod execute;
+mod session;
+mod tiling;
+
+use std::sync::Arc;
+
+use session::Source;
+
+use super::{Backend, DeviceInfo, Engine, Session};
+use crate::error::{Error, Result};
+use crate::kernel::simd;
+use crate::plan::Plan;
+
+/// Environment variable with the number of threads of [`Engine::cpu`].
+pub const THREADS_VARIABLE: &str = "HINTFLOW_THREADS";
+
+impl Engine {
+    /// The native CPU engine with as many threads as there are cores, or as `HINTFLOW_THREADS` says.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where `HINTFLOW_THREADS` is not a number, [`Error::Device`] where threads cannot be started.
+    pub fn cpu() -> Result<Self> {
+        let threads = match std::env::var(THREADS_VARIABLE) {
+            Err(_) => 0,
+            Ok(text) => text
+                .parse()
+                .map_err(|_| Error::config(THREADS_VARIABLE, format!("must be a number of threads, is `{text}`")))?,
+        };
+        Self::cpu_with_threads(threads)
+    }
+
+    /// The native CPU engine with a number of threads; 0 means one per core.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where threads cannot be started.
+    pub fn cpu_with_threads(threads: usize) -> Result<Self> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("hintflow-{i}"))
+            .start_handler(|_| flush_subnormals())
+            .build()
+            .map_err(|e| Error::Device { what: format!("cannot start the threads of the CPU engine: {e}") })?;
+        Ok(Self { backend: Arc::new(Cpu { pool: Arc::new(pool) }) })
+    }
+}
+
+/// The device behind [`Engine::cpu`].
+struct Cpu {
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl Backend for Cpu {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            engine: "cpu",
+            name: format!(
+                "native CPU engine, {} threads, {}",
+                self.pool.current_num_threads(),
+                simd::instruction_set()
+            ),
+            backend: "native".into(),
+            driver: format!("hintflow {}", env!("CARGO_PKG_VERSION")),
+            kind: "native",
+        }
+    }
+
+    fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
+        Ok(Box::new(session::CpuSession::new(plan, self.pool.clone())))
+    }
+}
+
+/// Makes this thread treat subnormal numbers as zero. Dying ReLUs and decaying moments produce them, and arithmetic on
+/// them is up to 200 times slower. Only threads of our own pool are changed.
+fn flush_subnormals() {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const FLUSH_TO_ZERO: u32 = 1 << 15;
+        const DENORMALS_ARE_ZERO: u32 = 1 << 6;
+        let mut control: u32 = 0;
+        // SAFETY: reads and writes the control register of the SSE unit through a valid stack slot; both bits only
+        // change how subnormal numbers are treated.
+        unsafe {
+            std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack));
+            control |= FLUSH_TO_ZERO | DENORMALS_ARE_ZERO;
+            std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack));
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        const FLUSH_TO_ZERO: u64 = 1 << 24;
+        let mut control: u64;
+        // SAFETY: sets the flush-to-zero bit of the floating-point control register, which only changes how subnormal
+        // numbers are treated.
+        unsafe {
+            std::arch::asm!("mrs {}, fpcr", out(reg) control, options(nomem, nostack));
+            control |= FLUSH_TO_ZERO;
+            std::arch::asm!("msr fpcr, {}", in(reg) control, options(nomem, nostack));
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A table of finite numbers: what every data file becomes.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::{csv, npy};
+use crate::error::{Error, Result};
+
+/// The extensions that [`Table::read`] and [`Table::write`] know, for messages.
+const SUPPORTED: &str = ".npy or .csv";
+
+/// Rows of finite numbers with optional names of the columns. There is at least one row and one column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Number of rows.
+    pub rows: usize,
+    /// Names of the columns; empty if the file had none.
+    pub columns: Vec<String>,
+    dim: usize,
+    values: Vec<f32>, // (rows, dim)
+}
+
+impl Table {
+    /// A table from row-major values. `columns` is empty or has `dim` names.
+    pub fn new(columns: Vec<String>, dim: usize, values: Vec<f32>) -> Result<Self> {
+        let wrong = |what: &str, expected, got| Err(Error::Shape { what: what.into(), expected, got });
+        if dim == 0 {
+            return wrong("columns of a table", 1, 0);
+        }
+        if values.is_empty() {
+            return wrong("rows of a table", 1, 0);
+        }
+        if !values.len().is_multiple_of(dim) {
+            return wrong("values in whole rows", values.len() / dim * dim, values.len());
+        }
+        if !columns.is_empty() && columns.len() != dim {
+            return wrong("names of columns", dim, columns.len());
+        }
+        Ok(Self { rows: values.len() / dim, dim, columns, values })
+    }
+
+    /// Reads a file by its extension: `.npy` or `.csv`.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        match Format::of(path)? {
+            Format::Npy => npy::read_npy(path),
+            Format::Csv => csv::read_csv(path),
+        }
+    }
+
+    /// Writes a file by its extension. Only `.csv` keeps the names.
+    pub fn write(&self, path: impl AsRef<Path>, force: bool) -> Result<()> {
+        write_table(path.as_ref(), &self.columns, self.rows, self.dim, &self.values, force)
+    }
+
+    /// Number of columns.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// All values, row by row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// All values, row by row, to keep.
+    pub fn into_values(self) -> Vec<f32> {
+        self.values
+    }
+
+    /// Row `i`, counted from 0.
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values[i * self.dim..][..self.dim]
+    }
+
+    /// All rows in order.
+    pub fn iter_rows(&self) -> std::slice::ChunksExact<'_, f32> {
+        self.values.chunks_exact(self.dim)
+    }
+
+    /// What to call column `i` (counted from 0) in a message: its name, or `column 3` (counted from 1).
+    pub fn column_label(&self, i: usize) -> String {
+        self.columns.get(i).cloned().unwrap_or_else(|| format!("column {}", i + 1))
+    }
+
+    /// The table of some columns in the given order. Each is a name, or a number counted from 1 as in error messages;
+    /// a name wins over a number.
+    pub fn select<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Self> {
+        if wanted.is_empty() {
+            return Err(Error::config("data.columns", "no column is chosen; name at least one"));
+        }
+        let mut chosen = Vec::with_capacity(wanted.len());
+        for name in wanted {
+            let index = self.find(name.as_ref())?;
+            if chosen.contains(&index) {
+                return Err(Error::config("data.columns", format!("{} is chosen twice", self.column_label(index))));
+            }
+            chosen.push(index);
+        }
+        let columns = if self.columns.is_empty() {
+            Vec::new()
+        } else {
+            chosen.iter().map(|&i| self.columns[i].clone()).collect()
+        };
+        let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
+        Self::new(columns, chosen.len(), values)
+    }
+
+    /// The table of some rows (counted from 0) in the given order.
+    ///
+    /// # Panics
+    ///
+    /// If a number is not that of a row.
+    pub fn select_rows(&self, wanted: &[u32]) -> Result<Self> {
+        let mut values = Vec::with_capacity(wanted.len() * self.dim);
+        for &i in wanted {
+            values.extend_from_slice(self.row(i as usize));
+        }
+        Self::new(self.columns.clone(), self.dim, values)
+    }
+
+    fn find(&self, wanted: &str) -> Result<usize> {
+        if let Some(index) = self.columns.iter().position(|name| name == wanted) {
+            return Ok(index);
+        }
+        if let Ok(number @ 1..) = wanted.parse::<usize>()
+            && number <= self.dim
+        {
+            return Ok(number - 1);
+        }
+        let known = match &self.columns[..] {
+            [] => "have no names".to_owned(),
+            names if names.len() <= 30 => format!("are named {}", names.join(", ")),
+            names => format!("are named {}, ...", names[..30].join(", ")),
+        };
+        let what = format!("there is no column `{wanted}`; the columns have numbers 1 to {} and {known}", self.dim);
+        Err(Error::config("data.columns", what))
+    }
+
+    /// SHA-256 of shape and values in hexadecimal: equal for the same numbers in different files, whatever the names.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update((self.rows as u64).to_le_bytes());
+        hash.update((self.dim as u64).to_le_bytes());
+        let mut bytes = Vec::with_capacity(1 << 16);
+        for chunk in self.values.chunks(1 << 14) {
+            bytes.clear();
+            bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
+            hash.update(&bytes);
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or has
+/// one name a column.
+pub fn write_table(
+    path: &Path,
+    names: &[String],
+    rows: usize,
+    columns: usize,
+    values: &[f32],
+    force: bool,
+) -> Result<()> {
+    match Format::of(path)? {
+        Format::Npy => npy::write_npy(path, rows, columns, values, force),
+        Format::Csv => csv::write_csv(path, names, rows, columns, values, force),
+    }
+}
+
+/// Fails as [`write_table`] would if a file of that name must not be written, before any work is spent on its content.
+pub fn check_table_output(path: &Path, force: bool) -> Result<()> {
+    Format::of(path)?;
+    super::atomic::check_output(path, force)
+}
+
+/// File formats of tables.
+#[derive(Clone, Copy)]
+enum Format {
+    Npy,
+    Csv,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+        match extension.as_deref() {
+            Some("npy") => Ok(Self::Npy),
+            Some("csv") => Ok(Self::Csv),
+            Some(other) => Err(Error::format(path, format!("tables are {SUPPORTED} files, not .{other}"))),
+            None => Err(Error::format(path, format!("the name of a table ends in {SUPPORTED}"))),
+        }
+    }
+}
+
+/// Opens a regular file and tells its length.
+pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
+    let failed = |e| Error::io("read", path, e);
+    // Before opening: opening a pipe would wait for its writer.
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    if !metadata.is_file() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+    }
+    Ok((File::open(path).map_err(failed)?, metadata.len()))
+}
+
+/// A number as `f32`, or what is wrong with it.
+pub(super) fn narrow(value: f64) -> Result<f32, String> {
+    let narrowed = value as f32;
+    if narrowed.is_finite() {
+        Ok(narrowed)
+    } else if value.is_nan() {
+        Err("the value is NaN".into())
+    } else if value.is_infinite() {
+        Err("the value is infinite".into())
+    } else {
+        Err(format!("{value:e} is too large for a 32-bit float"))
+    }
+}
+
+/// Whether `values` has the size of `rows` x `columns`.
+pub(super) fn check_shape(rows: usize, columns: usize, values: &[f32]) -> Result<()> {
+    match rows.checked_mul(columns) {
+        Some(count) if count == values.len() => Ok(()),
+        count => Err(Error::Shape {
+            what: format!("values of {rows} rows and {columns} columns"),
+            expected: count.unwrap_or(usize::MAX),
+            got: values.len(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named() -> Table {
+        let names = ["a", "b", "2"].map(String::from).to_vec();
+        Table::new(names, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap()
+    }
+
+    #[test]
+    fn sizes_must_fit() {
+        let t = named();
+        assert_eq!((t.rows, t.dim(), t.row(1), t.iter_rows().len()), (2, 3, &[4.0, 5.0, 6.0][..], 2));
+        assert!(Table::new(vec![], 0, vec![]).is_err());
+        assert!(Table::new(vec![], 3, vec![]).is_err());
+        assert!(Table::new(vec![], 3, vec![0.0; 4]).is_err());
+        assert!(Table::new(vec!["a".into()], 3, vec![0.0; 3]).is_err());
+    }
+
+    #[test]
+    fn columns_are_chosen_by_name_before_number() {
+        let t = named();
+        assert_eq!(t.select(&["2", "1"]).unwrap().values(), [3.0, 1.0, 6.0, 4.0]);
+        assert_eq!(t.select(&["2", "1"]).unwrap().columns, ["2", "a"]);
+        assert_eq!(t.select(&["b"]).unwrap().values(), [2.0, 5.0]);
+        assert_eq!(t.select(&["3", "b", "a"]).unwrap().row(1), [6.0, 5.0, 4.0]);
+        let cases = [
+            (vec!["c"], "no column `c`"),
+            (vec!["0"], "no column `0`"),
+            (vec!["4"], "1 to 3"),
+            (vec![], "no column"),
+            (vec!["a", "1"], "a is chosen twice"),
+        ];
+        for (wanted, message) in cases {
+            let error = t.select(&wanted).unwrap_err();
+            assert!(error.to_string().contains(message), "{error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+        let nameless = Table::new(vec![], 2, vec![1.0, 2.0]).unwrap();
+        assert_eq!(nameless.select(&["2"]).unwrap().values(), [2.0]);
+        assert!(nameless.select(&["x"]).unwrap_err().to_string().contains("no names"));
+        assert_eq!((nameless.column_label(1), t.column_label(1)), ("column 2".to_owned(), "b".to_owned()));
+    }
+
+    #[test]
+    fn rows_are_chosen_in_order() {
+        assert_eq!(named().select_rows(&[1, 0, 1]).unwrap().values(), [4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert!(named().select_rows(&[]).is_err());
+    }
+
+    #[test]
+    fn fingerprint_sees_values_and_shape_only() {
+        let t = named();
+        assert_eq!(t.fingerprint().len(), 64);
+        let nameless = Table::new(vec![], 3, t.values().to_vec()).unwrap();
+        assert_eq!(t.fingerprint(), nameless.fingerprint());
+        let other_shape = Table::new(vec![], 2, t.values().to_vec()).unwrap();
+        let mut values = t.values().to_vec();
+        values[5] = 6.000_001;
+        let other_value = Table::new(vec![], 3, values).unwrap();
+        assert_ne!(t.fingerprint(), other_shape.fingerprint());
+        assert_ne!(t.fingerprint(), other_value.fingerprint());
+        // By any SHA-256 of the bytes 1 (u64), 1 (u64), 1.0 (f32).
+        let one = Table::new(vec![], 1, vec![1.0]).unwrap();
+        assert_eq!(one.fingerprint(), "0b00d2111828b8450f781d8167e595903b75d445292bbe1b2dcf68a03dca5bc8");
+    }
+
+    #[test]
+    fn extensions_choose_the_format() {
+        for name in ["a.npy", "b.CSV"] {
+            assert!(
+                matches!(Table::read(name), Err(Error::Io { action: "read", path, .. }) if path == Path::new(name))
+            );
+        }
+        for name in ["a.npz", "a.parquet", "a.txt", "a", ".npy", ""] {
+            let error = Table::read(name).unwrap_err().to_string();
+            assert!(error.contains(".npy or .csv"), "{error}");
+            assert!(named().write(name, false).unwrap_err().to_string().contains(".npy or .csv"));
+            assert!(check_table_output(Path::new(name), false).is_err());
+        }
+    }
+
+    #[test]
+    fn numbers_narrow_or_say_why_not() {
+        assert_eq!(narrow(0.1), Ok(0.1f32));
+        assert_eq!(narrow(f64::from(f32::MAX)), Ok(f32::MAX));
+        assert_eq!(narrow(1e-300), Ok(0.0));
+        for (value, message) in [(f64::NAN, "NaN"), (f64::INFINITY, "infinite"), (-1e39, "-1e39 is too large")] {
+            assert!(narrow(value).unwrap_err().contains(message));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One operation on one tile: from the recorded operation to its kernel.
+
+use std::sync::Arc;
+
+use super::Source;
+use crate::kernel::{Tile, couple, gather, loss, mix, networks, walk};
+use crate::plan::{Mix, Plan};
+use crate::program::{Op, Program};
+
+/// What all tiles read: the model and the data.
+pub(super) struct Model {
+    pub(super) plan: Arc<Plan>,
+    pub(super) mixes: Vec<Mix>,
+    pub(super) weights: Vec<f32>,
+    pub(super) data: Arc<[f32]>,
+    pub(super) order: Vec<u32>,
+}
+
+/// One tile of a batch.
+pub(super) struct Place<'a> {
+    pub(super) source: &'a Source<'a>,
+    /// Position of the tile's first sample in the batch.
+    pub(super) first: usize,
+    /// Number of samples of the whole batch.
+    pub(super) batch: usize,
+}
+
+impl Model {
+    /// Runs a program on a tile; returns the sum of the loss over its samples.
+    pub(super) fn run(&self, program: &Program, tile: &mut Tile, place: &Place<'_>, gradients: &mut [f32]) -> f64 {
+        if let Source::Job(job) = place.source {
+            let rows = tile.shape().rows;
+            for (buffer, values) in program.inputs.iter().zip(job.inputs) {
+                let columns = buffer.rows as usize;
+                tile.load(*buffer, &values[place.first * columns..(place.first + rows) * columns]);
+            }
+        }
+        program.rows.iter().map(|op| self.execute(op, tile, place, gradients)).sum()
+    }
+
+    fn execute(&self, op: &Op, tile: &mut Tile, place: &Place<'_>, gradients: &mut [f32]) -> f64 {
+        let shape = tile.shape();
+        let (weights, scale) = (self.weights.as_slice(), self.plan.spec.scale);
+        let stage = |id: usize| &self.plan.stages[id];
+        match *op {
+            Op::Gather { to } => {
+                let Source::Batch(job) = place.source else { unreachable!("gather needs a training step") };
+                let at = job.first + place.first;
+                let rows = gather::Rows {
+                    data: &self.data,
+                    order: &self.order[at..at + shape.rows],
+                    first: place.first,
+                    noise: job.noise,
+                    seed: job.seed,
+                    step: job.step,
+                };
+                let [to] = tile.split([to]);
+                gather::gather(shape, &rows, to);
+            }
+            Op::Normal { to } => {
+                let Source::Job(job) = place.source else { unreachable!("normals belong to an evaluation") };
+                let [to] = tile.split([to]);
+                gather::normal(shape, job.seed, job.first_row + place.first as u64, to);
+            }
+            Op::Fill { to, value } => {
+                let [to] = tile.split([to]);
+                to.fill(value);
+            }
+            Op::Mix { mix, transpose, from, to } => {
+                let [from, to] = tile.split([from, to]);
+                mix::forward(shape, &self.mixes[mix], transpose, weights, from, to);
+            }
+            Op::Networks { stage: id, x, st, hidden: [h1, h2], keep } => {
+                let [x, st, h1, h2] = tile.split([x, st, h1, h2]);
+                networks::forward(shape, stage(id), weights, x, st, [h1, h2], keep);
+            }
+            Op::Couple { stage: id, x, st, to, log_det } => {
+                let [x, st, to, log_det] = tile.split([x, st, to, log_det]);
+                couple::forward(shape, stage(id), scale, x, st, to, log_det);
+            }
+            Op::Uncouple { stage: id, x, st } => {
+                let [x, st] = tile.split([x, st]);
+                couple::inverse(shape, stage(id), scale, x, st);
+            }
+            Op::Walk { stage: id, x, st, hidden: [h1, h2] } => {
+                let [x, st, h1, h2] = tile.split([x, st, h1, h2]);
+                walk::walk(shape, stage(id), scale, weights, x, st, [h1, h2]);
+            }
+            Op::Loss { z, log_det, loss, d_z, d_log_det } => {
+                let [z, log_det, loss, d_z, d_log_det] = tile.split([z, log_det, loss, d_z, d_log_det]);
+                loss::loss(shape, place.batch, z, log_det, loss, d_z, d_log_det);
+                return loss[..shape.rows].iter().map(|&l| f64::from(l)).sum();
+            }
+            Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
+                let [x, st, d_to, d_log_det, d_x, d_st] = tile.split([x, st, d_to, d_log_det, d_x, d_st]);
+                let buffers = couple::Backward { x, st, d_to, d_log_det, d_x, d_st };
+                couple::backward(shape, stage(id), scale, buffers);
+            }
+            Op::NetworksBackward { stage: id, x, hidden: [h1, h2], d_st, d_hidden: [d1, d2], slots: _, d_x } => {
+                let [x, h1, h2, d_st, d1, d2, d_x] = tile.split([x, h1, h2, d_st, d1, d2, d_x]);
+                networks::backward(shape, stage(id), weights, x, [h1, h2], d_st, [d1, d2], d_x, gradients);
+            }
+            Op::MixBackward { mix, from, d_to, d_from } => {
+                let [from, d_to, d_from] = tile.split([from, d_to, d_from]);
+                mix::backward(shape, &self.mixes[mix], weights, from, d_to, d_from, gradients);
+            }
+        }
+        0.0
+    }
+}

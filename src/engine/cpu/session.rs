@@ -1,0 +1,300 @@
+//! The session of the CPU engine: weights, partial gradients, and the loop over tiles.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::execute::{Model, Place};
+use super::tiling::{GROUPS, Tiling};
+use crate::engine::{Job, ProgramId, Session, StepJob, Values};
+use crate::error::{Error, Result};
+use crate::kernel::{Tile, adam, reflect};
+use crate::plan::{Mix, Plan};
+use crate::program::{Program, StepOp};
+
+/// Weights of one task of the parallel update.
+const UPDATE_SLICE: usize = 1 << 13;
+
+pub(super) struct CpuSession {
+    pool: Arc<rayon::ThreadPool>,
+    model: Model,
+    first_moments: Vec<f32>,
+    second_moments: Vec<f32>,
+    /// One gradient arena per group of tiles; empty until a program with gradients is compiled.
+    partials: Vec<Vec<f32>>,
+    /// How many of the partial gradients the last run wrote.
+    written: usize,
+    programs: Vec<Compiled>,
+    loss: f32,
+}
+
+struct Compiled {
+    program: Program,
+    /// Arenas that no thread uses at the moment.
+    idle: Mutex<Vec<Tile>>,
+}
+
+/// Where the samples of a batch come from.
+pub(super) enum Source<'a> {
+    /// The caller's inputs.
+    Job(&'a Job<'a>),
+    /// Rows of the resident data.
+    Batch(&'a StepJob),
+}
+
+impl Compiled {
+    fn has_gradients(&self) -> bool {
+        !self.program.finish.is_empty()
+            || self.program.rows.iter().any(|op| matches!(op, crate::program::Op::NetworksBackward { .. }))
+    }
+
+    /// Lends an arena for `rows` samples. Arenas are made on first use and kept.
+    fn with_tile<R>(&self, capacity: usize, rows: usize, f: impl FnOnce(&mut Tile) -> R) -> R {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle().pop().filter(|tile| tile.capacity() >= capacity);
+        let mut tile = kept.unwrap_or_else(|| Tile::new(self.program.arena_rows, capacity));
+        tile.set_rows(rows);
+        let result = f(&mut tile);
+        idle().push(tile);
+        result
+    }
+}
+
+impl CpuSession {
+    pub(super) fn new(plan: Arc<Plan>, pool: Arc<rayon::ThreadPool>) -> Self {
+        let model = Model {
+            mixes: plan.mixes().cloned().collect(),
+            weights: vec![0.0; plan.layout.len()],
+            data: Arc::new([]),
+            order: Vec::new(),
+            plan,
+        };
+        Self {
+            pool,
+            first_moments: vec![0.0; model.plan.layout.trained],
+            second_moments: vec![0.0; model.plan.layout.trained],
+            model,
+            partials: Vec::new(),
+            written: 0,
+            programs: Vec::new(),
+            loss: f32::NAN,
+        }
+    }
+
+    /// Operations before the tiles.
+    fn prepare(&mut self, id: ProgramId) {
+        let trained = self.model.plan.layout.trained;
+        for op in &self.programs[id.0].program.prepare {
+            let StepOp::Reflect { mix } = *op else { unreachable!("{op:?} does not come before the tiles") };
+            let mix = &self.model.mixes[mix];
+            let Some(vectors) = vectors(mix) else { continue };
+            let (weights, derived) = self.model.weights.split_at_mut(trained);
+            let q = mix.q as usize - trained;
+            let n = mix.dim as usize;
+            reflect::forward(n, &weights[vectors], &mut derived[q..q + n * n]);
+        }
+    }
+
+    /// Runs all tiles of a batch.
+    fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
+        let compiled = &self.programs[id.0];
+        let model = &self.model;
+        let one = |tiling: Tiling, i: usize, gradients: &mut [f32], outputs: &mut [&mut [f32]]| {
+            let range = tiling.rows(i);
+            let place = Place { source, first: range.start, batch: rows };
+            compiled.with_tile(tiling.capacity(), range.len(), |tile| {
+                let loss = model.run(&compiled.program, tile, &place, gradients);
+                for (buffer, samples) in compiled.program.outputs.iter().zip(outputs) {
+                    tile.store(*buffer, samples);
+                }
+                loss
+            })
+        };
+        if compiled.has_gradients() {
+            let tiling = Tiling::step(&model.plan, rows);
+            let mut pieces = cut(&compiled.program, tiling, outputs);
+            let mut pieces_of_groups = Vec::new();
+            for g in (0..tiling.groups()).rev() {
+                pieces_of_groups.push(pieces.split_off(tiling.group(g).start));
+            }
+            pieces_of_groups.reverse();
+            let partials = &mut self.partials[..tiling.groups()];
+            self.written = tiling.groups();
+            let losses: Vec<f64> = self.pool.install(|| {
+                let groups = partials.par_iter_mut().zip(pieces_of_groups).enumerate();
+                let sums = groups.map(|(g, (partial, mut pieces))| {
+                    partial.fill(0.0);
+                    tiling.group(g).zip(&mut pieces).map(|(i, piece)| one(tiling, i, partial, piece)).sum::<f64>()
+                });
+                sums.collect()
+            });
+            self.loss = (losses.iter().sum::<f64>() / rows as f64) as f32;
+        } else {
+            let tiling = Tiling::run(&model.plan, rows);
+            let pieces = cut(&compiled.program, tiling, outputs);
+            self.pool.install(|| {
+                pieces.into_par_iter().enumerate().for_each(|(i, mut piece)| {
+                    one(tiling, i, &mut [], &mut piece);
+                });
+            });
+        }
+    }
+
+    /// Operations after the tiles.
+    fn finish(&mut self, id: ProgramId, job: Option<&StepJob>) {
+        for op in self.programs[id.0].program.finish.clone() {
+            match op {
+                StepOp::Reflect { .. } => unreachable!("{op:?} comes before the tiles"),
+                StepOp::ReflectBackward { mix } => self.reflect_backward(mix),
+                StepOp::Adam => {
+                    let Some(job) = job else { unreachable!("an update needs a training step") };
+                    self.update(job);
+                }
+            }
+        }
+    }
+
+    /// The gradient of Q, summed over the groups, becomes that of the vectors, in the first partial gradient.
+    fn reflect_backward(&mut self, mix: usize) {
+        let mix = &self.model.mixes[mix];
+        let Some(vectors) = vectors(mix) else { return };
+        let n = mix.dim as usize;
+        let mut d_q = vec![0.0; n * n];
+        for partial in &self.partials[..self.written] {
+            d_q.iter_mut().zip(&partial[mix.q as usize..]).for_each(|(d, p)| *d += p);
+        }
+        let d_vectors = &mut self.partials[0][vectors.clone()];
+        reflect::backward(n, &self.model.weights[vectors], &d_q, d_vectors);
+    }
+
+    fn update(&mut self, job: &StepJob) {
+        let trained = self.model.plan.layout.trained;
+        let partials = &self.partials[..self.written];
+        let weights = self.model.weights[..trained].par_chunks_mut(UPDATE_SLICE);
+        let first = self.first_moments.par_chunks_mut(UPDATE_SLICE);
+        let second = self.second_moments.par_chunks_mut(UPDATE_SLICE);
+        self.pool.install(|| {
+            weights.zip(first.zip(second)).enumerate().for_each(|(i, (weights, (first, second)))| {
+                let range = i * UPDATE_SLICE..i * UPDATE_SLICE + weights.len();
+                let partials: Vec<&[f32]> = partials.iter().map(|p| &p[range.clone()]).collect();
+                adam::update(&job.adam, adam::Slice { weights, first, second }, &partials);
+            });
+        });
+    }
+
+    fn values(&mut self, values: Values) -> &mut Vec<f32> {
+        match values {
+            Values::Weights => &mut self.model.weights,
+            Values::FirstMoments => &mut self.first_moments,
+            Values::SecondMoments => &mut self.second_moments,
+        }
+    }
+}
+
+/// Where the reflection vectors of a mixing lie.
+fn vectors(mix: &Mix) -> Option<std::ops::Range<usize>> {
+    let len = (mix.dim * mix.dim) as usize;
+    mix.reflections.map(|at| at as usize..at as usize + len)
+}
+
+/// Cuts every output into the pieces of the tiles: for each tile one slice per output.
+fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Vec<Vec<&'a mut [f32]>> {
+    let mut pieces: Vec<Vec<&'a mut [f32]>> = (0..tiling.tiles()).map(|_| Vec::new()).collect();
+    for (buffer, output) in program.outputs.iter().zip(outputs) {
+        let mut rest = output.as_mut_slice();
+        for (i, piece) in pieces.iter_mut().enumerate() {
+            let (head, tail) = rest.split_at_mut(tiling.rows(i).len() * buffer.rows as usize);
+            piece.push(head);
+            rest = tail;
+        }
+    }
+    pieces
+}
+
+impl Session for CpuSession {
+    fn compile(&mut self, program: Program, _rows: usize) -> Result<ProgramId> {
+        let compiled = Compiled { program, idle: Mutex::new(Vec::new()) };
+        if compiled.has_gradients() && self.partials.is_empty() {
+            self.partials = vec![vec![0.0; self.model.plan.layout.gradient_len()]; GROUPS];
+        }
+        self.programs.push(compiled);
+        Ok(ProgramId(self.programs.len() - 1))
+    }
+
+    fn run(&mut self, id: ProgramId, job: &Job<'_>) -> Result<Vec<Vec<f32>>> {
+        let program = &self.programs[id.0].program;
+        let mut outputs: Vec<Vec<f32>> =
+            program.outputs.iter().map(|b| vec![0.0; job.rows * b.rows as usize]).collect();
+        for (buffer, values) in program.inputs.iter().zip(job.inputs) {
+            assert_eq!(values.len(), job.rows * buffer.rows as usize, "values of an input of `{}`", program.name);
+        }
+        if job.rows > 0 {
+            self.prepare(id);
+            self.tiles(id, job.rows, &Source::Job(job), &mut outputs);
+            self.finish(id, None);
+        }
+        Ok(outputs)
+    }
+
+    fn set_data(&mut self, data: Arc<[f32]>) -> Result<()> {
+        self.model.data = data;
+        self.model.order.clear();
+        Ok(())
+    }
+
+    fn set_order(&mut self, order: &[u32]) -> Result<()> {
+        let rows = self.model.data.len() / self.model.plan.spec.dim as usize;
+        if let Some(beyond) = order.iter().find(|&&row| row as usize >= rows) {
+            return Err(Error::Shape { what: "row number in the order".into(), expected: rows, got: *beyond as usize });
+        }
+        self.model.order.clear();
+        self.model.order.extend_from_slice(order);
+        Ok(())
+    }
+
+    fn step(&mut self, id: ProgramId, job: &StepJob) -> Result<()> {
+        assert!(job.rows > 0 && job.first + job.rows <= self.model.order.len(), "a batch beyond the order of rows");
+        self.prepare(id);
+        self.tiles(id, job.rows, &Source::Batch(job), &mut []);
+        self.finish(id, Some(job));
+        Ok(())
+    }
+
+    fn loss(&mut self) -> Result<f32> {
+        Ok(self.loss)
+    }
+
+    fn gradients(&mut self) -> Result<Vec<f32>> {
+        let mut sum = vec![0.0; self.model.plan.layout.gradient_len()];
+        for partial in &self.partials[..self.written] {
+            sum.iter_mut().zip(partial).for_each(|(s, p)| *s += p);
+        }
+        Ok(sum)
+    }
+
+    fn read(&mut self, values: Values) -> Result<Vec<f32>> {
+        Ok(self.values(values).clone())
+    }
+
+    fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
+        let target = self.values(values);
+        assert_eq!(target.len(), data.len(), "length of {values:?}");
+        target.copy_from_slice(data);
+        Ok(())
+    }
+
+    fn dispatches(&self, _: ProgramId) -> usize {
+        0
+    }
+
+    fn memory(&self) -> usize {
+        let floats = self.model.weights.len()
+            + self.first_moments.len()
+            + self.second_moments.len()
+            + self.partials.iter().map(Vec::len).sum::<usize>()
+            + self.model.data.len();
+        let tiles =
+            |c: &Compiled| c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>();
+        floats * size_of::<f32>() + self.programs.iter().map(tiles).sum::<usize>()
+    }
+}

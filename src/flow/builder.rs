@@ -1,0 +1,130 @@
+//! Builder of a new model with initial weights.
+
+use std::sync::Arc;
+
+use super::{Flow, ModelFile, init};
+use crate::data::standardize::Standardizer;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::plan::{ConditionOn, Mixing, Plan, Scale, Spec, budget};
+
+/// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
+/// fixed mixing, the soft clamp, and initial weights of deviation 0.005 (spec, sections 1 to 5).
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct FlowBuilder {
+    spec: Spec,
+    budget: Option<u64>,
+    seed: u64,
+    init_sigma: f32,
+    columns: Vec<String>,
+    standardize: Option<Standardizer>,
+}
+
+impl FlowBuilder {
+    pub(super) fn new(dim: u32) -> Self {
+        Self::from_spec(Spec { dim, ..Spec::default() })
+    }
+
+    /// Starts from a whole spec.
+    pub fn from_spec(spec: Spec) -> Self {
+        Self { spec, budget: None, seed: 0, init_sigma: 0.005, columns: Vec::new(), standardize: None }
+    }
+
+    /// K, the number of blocks.
+    pub fn blocks(mut self, blocks: u32) -> Self {
+        self.spec.blocks = blocks;
+        self
+    }
+
+    /// D, the recursion depth: 0 is RealNVP, [`crate::plan::spec::FULL_DEPTH`] has no limit.
+    pub fn depth(mut self, depth: u32) -> Self {
+        self.spec.depth = depth;
+        self
+    }
+
+    /// H, the hidden width of the root's networks.
+    pub fn width(mut self, width: u32) -> Self {
+        self.spec.width = width;
+        self.budget = None;
+        self
+    }
+
+    /// Chooses the width whose parameter count is nearest to `parameters`.
+    pub fn budget(mut self, parameters: u64) -> Self {
+        self.budget = Some(parameters);
+        self
+    }
+
+    /// What the networks of a node see.
+    pub fn condition_on(mut self, condition_on: ConditionOn) -> Self {
+        self.spec.condition_on = condition_on;
+        self
+    }
+
+    /// Orthogonal map of each block.
+    pub fn mixing(mut self, mixing: Mixing) -> Self {
+        self.spec.mixing = mixing;
+        self
+    }
+
+    /// Whether the first block has a mixing too.
+    pub fn mix_first(mut self, mix_first: bool) -> Self {
+        self.spec.mix_first = mix_first;
+        self
+    }
+
+    /// Log-scale function.
+    pub fn scale(mut self, scale: Scale) -> Self {
+        self.spec.scale = scale;
+        self
+    }
+
+    /// Seed of the initial weights and of fixed mixing matrices.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Deviation of the initial weights.
+    pub fn init_sigma(mut self, sigma: f32) -> Self {
+        self.init_sigma = sigma;
+        self
+    }
+
+    /// Names of the columns of x, kept in the model file.
+    pub fn columns(mut self, names: Vec<String>) -> Self {
+        self.columns = names;
+        self
+    }
+
+    /// A standardisation of x that becomes part of the model.
+    pub fn standardize(mut self, standardize: Option<Standardizer>) -> Self {
+        self.standardize = standardize;
+        self
+    }
+
+    /// The spec with the width that the budget asks for.
+    ///
+    /// # Errors
+    /// [`crate::Error::Config`] where a choice is out of range.
+    pub fn spec(&self) -> Result<Spec> {
+        let mut spec = self.spec.clone();
+        spec.validate()?;
+        if let Some(budget) = self.budget {
+            spec.width = budget::width_for(&spec, budget)?;
+        }
+        Ok(spec)
+    }
+
+    /// Makes the weights and puts the model on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::Config`] where a choice is out of range, [`crate::Error::Device`] where the model does not fit.
+    pub fn build(self, engine: &Engine) -> Result<Flow> {
+        let plan = Arc::new(Plan::new(&self.spec()?)?);
+        let weights = init::weights(&plan, self.seed, self.init_sigma);
+        let file = ModelFile { plan, weights, columns: self.columns, standardize: self.standardize };
+        Flow::from_file(file, engine)
+    }
+}

@@ -1,0 +1,145 @@
+//! The interchange format `model.safetensors` (spec, section 7): weights by name, and the spec as JSON.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+
+use crate::data::atomic::write_atomic;
+use crate::data::standardize::Standardizer;
+use crate::error::{Error, Result};
+use crate::plan::{Plan, Spec, Tensor, budget};
+
+/// Key of the JSON in the file's metadata.
+const KEY: &str = "hintflow";
+/// Format that this version writes, and the newest it reads.
+const FORMAT: u32 = 1;
+
+/// A model off the device: its plan, all its weights, and what belongs to its columns.
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    /// Node tables and weight layout.
+    pub plan: Arc<Plan>,
+    /// The weight arena; derived weights are recomputed by the programs and may hold anything.
+    pub weights: Vec<f32>,
+    /// Names of the columns of x, empty where they are not known.
+    pub columns: Vec<String>,
+    /// Standardisation of x that belongs to the model.
+    pub standardize: Option<Standardizer>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    #[serde(flatten)]
+    spec: Spec,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    standardize: Option<Standardizer>,
+}
+
+impl ModelFile {
+    /// Reads and checks a model file. Nothing in the file is trusted: sizes are compared before anything is allocated.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+        Self::parse(&bytes, path)
+    }
+
+    fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+        let wrong = |what: String| Error::format(path, what);
+        let (_, metadata) = SafeTensors::read_metadata(bytes)
+            .map_err(|e| wrong(format!("is not a safetensors file or is cut off ({e}); is it a hintflow model?")))?;
+        let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| {
+            wrong(format!("is a safetensors file without the metadata key `{KEY}`; it was not written by hintflow"))
+        })?;
+        let header: Header = serde_json::from_str(json)
+            .map_err(|e| wrong(format!("the metadata key `{KEY}` does not describe a model: {e}")))?;
+        if header.format > FORMAT {
+            let found = header.format;
+            return Err(wrong(format!("has format {found}, this version reads up to {FORMAT}; use a newer hintflow")));
+        }
+        header.spec.validate().map_err(|e| wrong(e.to_string()))?;
+        let needed = budget::parameters(&header.spec).saturating_mul(4);
+        if needed > bytes.len() as u64 {
+            return Err(wrong(format!("its header describes {needed} bytes of weights, the file has {}", bytes.len())));
+        }
+        let plan = Plan::new(&header.spec).map_err(|e| wrong(e.to_string()))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| wrong(e.to_string()))?;
+        let mut weights = vec![0.0; plan.layout.len()];
+        for tensor in plan.layout.tensors.iter().filter(|t| !t.is_empty()) {
+            let view =
+                tensors.tensor(&tensor.name).map_err(|_| wrong(format!("tensor `{}` is missing", tensor.name)))?;
+            read_tensor(tensor, &view, &mut weights[tensor.range()]).map_err(wrong)?;
+        }
+        let n = plan.spec.dim as usize;
+        if !(header.columns.is_empty() || header.columns.len() == n) {
+            return Err(wrong(format!("names {} columns for N = {n}", header.columns.len())));
+        }
+        if let Some(s) = &header.standardize {
+            check_standardizer(s, n).map_err(wrong)?;
+        }
+        Ok(Self { plan: Arc::new(plan), weights, columns: header.columns, standardize: header.standardize })
+    }
+
+    /// Writes the file atomically.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] where the file exists and `force` is not set, [`Error::Io`] where it cannot be written.
+    pub fn write(&self, path: &Path, force: bool) -> Result<()> {
+        let header = Header {
+            format: FORMAT,
+            spec: self.plan.spec.clone(),
+            columns: self.columns.clone(),
+            standardize: self.standardize.clone(),
+        };
+        let json = serde_json::to_string(&header).map_err(|e| Error::format(path, e.to_string()))?;
+        let views = self.plan.layout.tensors.iter().map(|t| {
+            let bytes = bytemuck::cast_slice(&self.weights[t.range()]);
+            TensorView::new(Dtype::F32, t.shape.clone(), bytes).map(|view| (t.name.clone(), view))
+        });
+        let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| Error::format(path, e.to_string()))?;
+        let metadata = Some(HashMap::from([(KEY.to_owned(), json)]));
+        let bytes = safetensors::serialize(views, metadata).map_err(|e| Error::format(path, e.to_string()))?;
+        write_atomic(path, force, |file| file.write_all(&bytes))
+    }
+
+    /// A tensor by its name in the model file.
+    pub fn tensor(&self, name: &str) -> Option<&[f32]> {
+        self.plan.layout.tensors.iter().find(|t| t.name == name).map(|t| &self.weights[t.range()])
+    }
+}
+
+fn check_standardizer(s: &Standardizer, n: usize) -> Result<(), String> {
+    if s.mean.len() != n || s.scale.len() != n {
+        return Err(format!("standardises {} and {} columns for N = {n}", s.mean.len(), s.scale.len()));
+    }
+    let usable = |(mean, scale): (&f64, &f64)| mean.is_finite() && scale.is_finite() && *scale > 0.0;
+    match s.mean.iter().zip(&s.scale).position(|pair| !usable(pair)) {
+        Some(c) => Err(format!("standardises column {} by mean {} and scale {}", c + 1, s.mean[c], s.scale[c])),
+        None => Ok(()),
+    }
+}
+
+fn read_tensor(want: &Tensor, view: &TensorView<'_>, out: &mut [f32]) -> Result<(), String> {
+    let name = &want.name;
+    if view.dtype() != Dtype::F32 {
+        return Err(format!("tensor `{name}` has type {:?}, must be F32", view.dtype()));
+    }
+    if view.shape() != want.shape {
+        return Err(format!("tensor `{name}` has shape {:?}, must have {:?}", view.shape(), want.shape));
+    }
+    let (values, _) = view.data().as_chunks::<4>();
+    for (value, bytes) in out.iter_mut().zip(values) {
+        *value = f32::from_le_bytes(*bytes);
+    }
+    match out.iter().position(|v| !v.is_finite()) {
+        Some(at) => Err(format!("tensor `{name}` holds {} at element {at}; the model is not usable", out[at])),
+        None => Ok(()),
+    }
+}

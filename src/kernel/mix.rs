@@ -1,0 +1,34 @@
+//! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients.
+
+use super::Shape;
+use super::product::{self, End, Start};
+use crate::plan::Mix;
+
+/// `to = Q from` or `to = Q^T from`.
+pub(crate) fn forward(shape: Shape, mix: &Mix, transpose: bool, weights: &[f32], from: &[f32], to: &mut [f32]) {
+    let n = mix.dim as usize;
+    let q = &weights[mix.q as usize..mix.q as usize + n * n];
+    if transpose {
+        product::data_gradient(shape, [n, n], q, from, to, Start::Zero, End::Linear);
+    } else {
+        product::forward(shape, [n, n], q, from, to, Start::Zero, End::Linear);
+    }
+}
+
+/// `d_from = Q^T d_to`; where Q is trained, adds `d_to from^T` to its gradient.
+pub(crate) fn backward(
+    shape: Shape,
+    mix: &Mix,
+    weights: &[f32],
+    from: &[f32],
+    d_to: &[f32],
+    d_from: &mut [f32],
+    gradients: &mut [f32],
+) {
+    forward(shape, mix, true, weights, d_to, d_from);
+    if mix.reflections.is_some() {
+        let n = mix.dim as usize;
+        let d_q = &mut gradients[mix.q as usize..mix.q as usize + n * n];
+        product::weight_gradient(shape, [n, n], d_to, from, d_q, None);
+    }
+}

@@ -1,0 +1,130 @@
+//! `Networks`: s and t of every node of a stage, three layers each (spec, section 1), and their backward.
+
+use super::Shape;
+use super::product::{self, End, Start};
+use crate::plan::{Net, Node, Stage};
+
+/// Buffers of one network: its hidden activations and its output.
+struct NetBuffers<'a> {
+    hidden: [&'a mut [f32]; 2],
+    out: &'a mut [f32],
+}
+
+/// Runs all networks of a stage. With `keep`, hidden activations go to the rows of each node; otherwise every network
+/// uses the first rows, which stay in cache.
+pub(crate) fn forward(
+    shape: Shape,
+    stage: &Stage,
+    weights: &[f32],
+    x: &[f32],
+    st: &mut [f32],
+    [first, second]: [&mut [f32]; 2],
+    keep: bool,
+) {
+    for node in &stage.nodes {
+        node_forward(shape, node, weights, x, st, [first, second], keep);
+    }
+}
+
+/// Both networks of one node.
+pub(crate) fn node_forward(
+    shape: Shape,
+    node: &Node,
+    weights: &[f32],
+    x: &[f32],
+    st: &mut [f32],
+    [first, second]: [&mut [f32]; 2],
+    keep: bool,
+) {
+    let upper = shape.rows_of(x, node.upper_first, node.upper);
+    for (which, net) in [node.s, node.t].iter().enumerate() {
+        let which = which as u32;
+        let hidden_row = if keep { node.hidden_first + which * node.hidden } else { 0 };
+        let buffers = NetBuffers {
+            hidden: [
+                shape.rows_of_mut(first, hidden_row, node.hidden),
+                shape.rows_of_mut(second, hidden_row, node.hidden),
+            ],
+            out: shape.rows_of_mut(st, node.st + which * node.lower, node.lower),
+        };
+        net_forward(shape, node, net, weights, upper, buffers);
+    }
+}
+
+/// `[n_out, n_in]` of the three layers.
+fn layers(node: &Node) -> [[usize; 2]; 3] {
+    let [i, h, o] = [node.upper, node.hidden, node.lower].map(|n| n as usize);
+    [[h, i], [h, h], [o, h]]
+}
+
+/// A layer's weights and biases.
+fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, [n, k]: [usize; 2]) -> (&'a [f32], &'a [f32]) {
+    let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
+    (&weights[w..w + n * k], &weights[b..b + n])
+}
+
+fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], buffers: NetBuffers<'_>) {
+    let sizes = layers(node);
+    let NetBuffers { hidden: [h1, h2], out } = buffers;
+    linear(shape, sizes[0], layer(weights, net, 0, sizes[0]), x, h1, End::Relu);
+    linear(shape, sizes[1], layer(weights, net, 1, sizes[1]), h1, h2, End::Relu);
+    linear(shape, sizes[2], layer(weights, net, 2, sizes[2]), h2, out, End::Linear);
+}
+
+/// `out = w x + b`.
+fn linear(shape: Shape, sizes: [usize; 2], (w, b): (&[f32], &[f32]), x: &[f32], out: &mut [f32], end: End<'_>) {
+    product::forward(shape, sizes, w, x, out, Start::Bias(b), end);
+}
+
+/// Gradients of all networks of a stage: adds to the weight gradients and to `d_x`.
+#[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::NetworksBackward`")]
+pub(crate) fn backward(
+    shape: Shape,
+    stage: &Stage,
+    weights: &[f32],
+    x: &[f32],
+    [first, second]: [&[f32]; 2],
+    d_st: &[f32],
+    [d_first, d_second]: [&mut [f32]; 2],
+    d_x: &mut [f32],
+    gradients: &mut [f32],
+) {
+    for node in &stage.nodes {
+        let sizes = layers(node);
+        let upper = shape.rows_of(x, node.upper_first, node.upper);
+        let d_upper = shape.rows_of_mut(d_x, node.upper_first, node.upper);
+        for (which, net) in [node.s, node.t].iter().enumerate() {
+            let which = which as u32;
+            let d_out = shape.rows_of(d_st, node.st + which * node.lower, node.lower);
+            let hidden_row = node.hidden_first + which * node.hidden;
+            let h1 = shape.rows_of(first, hidden_row, node.hidden);
+            let h2 = shape.rows_of(second, hidden_row, node.hidden);
+            let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
+            let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
+
+            let w = |index: usize| layer(weights, net, index, sizes[index]).0;
+            layer_gradient(shape, sizes[2], net, 2, d_out, h2, gradients);
+            product::data_gradient(shape, sizes[2], w(2), d_out, d_h2, Start::Zero, End::Mask(h2));
+            layer_gradient(shape, sizes[1], net, 1, d_h2, h1, gradients);
+            product::data_gradient(shape, sizes[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
+            layer_gradient(shape, sizes[0], net, 0, d_h1, upper, gradients);
+            product::data_gradient(shape, sizes[0], w(0), d_h1, d_upper, Start::Add, End::Linear);
+        }
+    }
+}
+
+/// Adds the gradients of one layer's weights and biases.
+fn layer_gradient(
+    shape: Shape,
+    [n, k]: [usize; 2],
+    net: &Net,
+    index: usize,
+    d_out: &[f32],
+    x: &[f32],
+    gradients: &mut [f32],
+) {
+    let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
+    // A layer's biases follow its weights in the arena (`plan::params`).
+    let (d_w, d_b) = gradients[w..b + n].split_at_mut(n * k);
+    product::weight_gradient(shape, [n, k], d_out, x, d_w, Some(d_b));
+}

@@ -1,0 +1,25 @@
+//! `Walk`: the inverse of a stage whose networks see the block's input (spec, section 2).
+
+use super::{Shape, couple, networks};
+use crate::plan::{Link, Scale, Stage};
+
+/// Visits the nodes upper half first, then the node, then the lower half; `x` goes from output to input in place.
+pub(crate) fn walk(
+    shape: Shape,
+    stage: &Stage,
+    scale: Scale,
+    weights: &[f32],
+    x: &mut [f32],
+    st: &mut [f32],
+    [first, second]: [&mut [f32]; 2],
+) {
+    for &i in &stage.walk {
+        let node = &stage.nodes[i as usize];
+        networks::node_forward(shape, node, weights, x, st, [first, second], false);
+        for j in 0..node.lower {
+            let link = Link { s: node.st + j, t: node.st + node.lower + j };
+            let column = shape.row_mut(x, (node.lower_first + j) as usize);
+            couple::link_inverse(shape, link, scale, column, st);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Loss and learning rate of a training.
+
+use std::path::Path;
+
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::page::{BLUE, Label, MUTED, ORANGE, Rect, TEXT, TITLE, save, text_width};
+use super::panel::{Axis, Panel, legend};
+use crate::error::{Error, Result};
+
+/// What a training reports at the end of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossPoint {
+    /// The epoch, as it is shown: counted from 1, or with a fraction.
+    pub epoch: f64,
+    /// Mean loss on the training rows, in nats.
+    pub train: f64,
+    /// Mean loss on the test rows, in nats, where it was measured.
+    pub test: Option<f64>,
+    /// Learning rate.
+    pub learning_rate: f64,
+}
+
+/// The course of a training, in the order of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LossHistory {
+    /// One point per epoch.
+    pub points: Vec<LossPoint>,
+}
+
+/// Share of the values that may lie above the picture: the first epochs start high and would flatten the rest.
+const CUT: f64 = 0.1;
+
+/// Draws loss and learning rate over the epochs into `path`.png and `path`.svg.
+///
+/// Values that are not finite leave a gap and are counted in the title; so are values too far out for a picture
+/// in which the rest can be read.
+pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
+    let points = &history.points;
+    if !points.iter().any(|p| p.epoch.is_finite()) {
+        return Err(Error::Shape { what: "finite epochs of a loss curve (at least)".into(), expected: 1, got: 0 });
+    }
+    let losses = || points.iter().flat_map(|p| [Some(p.train), p.test]).flatten();
+    let y = Axis::robust(losses(), 0.0, CUT).unwrap_or(Axis::linear(0.0, 1.0));
+    let outside = losses().filter(|v| v.is_finite() && !(y.low..=y.high).contains(v)).count();
+    let broken = losses().filter(|v| !v.is_finite()).count();
+    let notes = [(outside, "outside the range"), (broken, "not finite")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} value{} {what}", if count == 1 { "" } else { "s" }));
+    let note = notes.collect::<Vec<_>>().join(", ");
+
+    let epochs = || points.iter().map(|p| p.epoch).filter(|v| v.is_finite());
+    let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(f64::NEG_INFINITY, f64::max));
+    let x = if first < last { Axis::linear(first, last) } else { Axis::linear(first - 1.0, first + 1.0) };
+    // Not so many that a short training has ticks at half epochs.
+    let ticks = ((x.high - x.low) as usize).saturating_add(2).min(8);
+    let rates = || points.iter().map(|p| p.learning_rate).filter(|v| v.is_finite() && *v > 0.0);
+    let rate = rates().next().map(|first| Axis::log(rates().fold(first, f64::min), rates().fold(first, f64::max)));
+
+    let (width, left, right) = (640.0, 78.0, 18.0);
+    let upper = Panel { frame: Rect::new(left, 40.0, width - left - right, 250.0), x, y };
+    let lower = rate.map(|y| Panel { frame: Rect::new(left, 312.0, width - left - right, 80.0), x, y });
+    let bottom = lower.unwrap_or(upper).frame.bottom();
+
+    save(path, width, bottom + 48.0, |page| {
+        page.text("Training", [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
+        page.text(
+            &note,
+            [left + text_width("Training", TITLE) * 1.1 + 14.0, 20.5],
+            Label::new(HPos::Left, VPos::Center).color(MUTED),
+        );
+        let both = [("train", BLUE), ("test", ORANGE)];
+        let tested = points.iter().any(|p| p.test.is_some());
+        legend(page, width - right, 20.0, if tested { &both } else { &both[..1] });
+
+        upper.y_ticks(page, 5, true);
+        upper.curve(page, points.iter().map(|p| (p.epoch, p.train)), BLUE, 1.6);
+        // Epochs without a test are no gap: the curve goes on at the next one.
+        upper.curve(page, points.iter().filter_map(|p| Some((p.epoch, p.test?))), ORANGE, 1.6);
+        upper.edges(page);
+        upper.x_ticks(page, ticks, lower.is_none());
+        let label = Label::new(HPos::Center, VPos::Center).upright();
+        page.text("loss (nats)", [20.0, upper.frame.y + upper.frame.h / 2.0], label);
+
+        if let Some(lower) = lower {
+            lower.y_ticks(page, 3, true);
+            lower.curve(page, points.iter().map(|p| (p.epoch, p.learning_rate)), TEXT, 1.6);
+            lower.edges(page);
+            lower.x_ticks(page, ticks, true);
+            page.text("learning rate", [20.0, lower.frame.y + lower.frame.h / 2.0], label);
+        }
+        page.text("epoch", [left + upper.frame.w / 2.0, bottom + 28.0], Label::new(HPos::Center, VPos::Top));
+    })
+}

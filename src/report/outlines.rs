@@ -1,0 +1,123 @@
+//! Closed curves: sampled ones beside true ones.
+
+use std::path::Path;
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::page::{Label, MUTED, Page, Rect, TEXT, TITLE, fit, save};
+use crate::error::{Error, Result};
+
+/// A closed curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outline {
+    /// Points in order; the last is joined to the first.
+    pub points: Vec<[f32; 2]>,
+    /// Another closed curve, drawn wide and red behind this one: the polygon that a Fourier curve approximates.
+    pub reference: Option<Vec<[f32; 2]>>,
+}
+
+impl From<Vec<[f32; 2]>> for Outline {
+    fn from(points: Vec<[f32; 2]>) -> Self {
+        Self { points, reference: None }
+    }
+}
+
+/// Curves shown on each side.
+const SHOWN: usize = 36;
+const RED: RGBColor = RGBColor(0xdd, 0x44, 0x44);
+
+/// Draws up to 36 outlines of each kind in two grids into `path`.png and `path`.svg; `titles` stand above them.
+///
+/// All have the same scale, that of the true ones where there are any; each is moved to the middle of its cell and cut
+/// off at the cell's edge. Outlines with points that are not finite are left out and counted in the title.
+pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
+    let sides = [Side::new(sampled), Side::new(truth)];
+    let scale_by = if sides[1].finite.is_empty() { &sides[0] } else { &sides[1] };
+    if scale_by.finite.is_empty() {
+        return Err(Error::Shape { what: "finite outlines to draw (at least)".into(), expected: 1, got: 0 });
+    }
+    let mut extents: Vec<f64> = scale_by.finite.iter().map(|o| middle_and_extent(&o.points).1).collect();
+    extents.sort_by(f64::total_cmp);
+    let (usual, largest) = (extents[(extents.len() - 1) * 9 / 10], extents[extents.len() - 1]);
+    // Of samples without true ones beside them, a single bad one may be huge.
+    let extent = if largest > 2.0 * usual && usual > 0.0 { usual } else { largest.max(f64::MIN_POSITIVE) };
+
+    let shown: Vec<(&Side<'_>, &str)> = sides.iter().zip(titles).filter(|(side, _)| side.total > 0).collect();
+    let most = shown.iter().map(|(side, _)| side.finite.len()).max().unwrap_or(1).max(1);
+    let columns = (most as f64).sqrt().ceil() as usize;
+    let rows = most.div_ceil(columns);
+    let (margin, gap, top, grid) = (16.0, 32.0, 38.0, 360.0);
+    let cell = grid / columns as f64;
+    let width = 2.0 * margin + shown.len() as f64 * grid + (shown.len() - 1) as f64 * gap;
+
+    save(path, width, top + rows as f64 * cell + margin, |page| {
+        for (k, (side, title)) in shown.iter().enumerate() {
+            let left = margin + k as f64 * (grid + gap);
+            let title = side.title(title);
+            let label = Label::new(HPos::Center, VPos::Center).size(TITLE);
+            page.text(&fit(&title, TITLE, grid), [left + grid / 2.0, 20.0], label);
+            for (n, outline) in side.finite.iter().enumerate() {
+                let at = [left + (n % columns) as f64 * cell, top + (n / columns) as f64 * cell];
+                draw(page, outline, Rect::new(at[0], at[1], cell, cell), extent);
+            }
+        }
+        if shown.len() == 2 {
+            let x = margin + grid + gap / 2.0;
+            page.line(&[[x, top], [x, top + rows as f64 * cell]], MUTED.mix(0.5), 1.0);
+        }
+    })
+}
+
+struct Side<'a> {
+    finite: Vec<&'a Outline>,
+    broken: usize,
+    total: usize,
+}
+
+impl<'a> Side<'a> {
+    fn new(all: &'a [Outline]) -> Self {
+        let drawable = |o: &&Outline| !o.points.is_empty() && o.points.iter().flatten().all(|v| v.is_finite());
+        let finite: Vec<_> = all.iter().filter(drawable).collect();
+        let broken = all.len() - finite.len();
+        Self { finite: finite.into_iter().take(SHOWN).collect(), broken, total: all.len() }
+    }
+
+    fn title(&self, title: &str) -> String {
+        if self.broken == 0 { title.to_owned() } else { format!("{title} ({} not finite left out)", self.broken) }
+    }
+}
+
+fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
+    let (middle, _) = middle_and_extent(&outline.points);
+    let scale = 0.88 * cell.w / 2.0 / extent;
+    let place = |points: &[[f32; 2]]| -> Vec<[f64; 2]> {
+        let finite = points.iter().filter(|p| p.iter().all(|v| v.is_finite()));
+        let mut placed: Vec<_> = finite
+            .map(|p| {
+                let [x, y] = [0, 1].map(|axis| (f64::from(p[axis]) - middle[axis]) * scale);
+                [cell.x + cell.w / 2.0 + x, cell.y + cell.h / 2.0 - y]
+            })
+            .collect();
+        placed.extend(placed.first().copied());
+        placed
+    };
+    let frame = Rect::new(cell.x + 1.0, cell.y + 1.0, cell.w - 2.0, cell.h - 2.0);
+    if let Some(reference) = &outline.reference {
+        page.line_inside(frame, &place(reference), RED.mix(0.6), 2.0);
+    }
+    page.line_inside(frame, &place(&outline.points), TEXT.to_rgba(), 1.2);
+}
+
+/// Middle of the surrounding box, and half of its longer side.
+fn middle_and_extent(points: &[[f32; 2]]) -> ([f64; 2], f64) {
+    let range = |axis: usize| {
+        let values = points.iter().map(|p| f64::from(p[axis]));
+        (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
+    };
+    let ranges = [range(0), range(1)];
+    (
+        ranges.map(|(low, high)| (low + high) / 2.0),
+        ranges.iter().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max),
+    )
+}

@@ -1,0 +1,279 @@
+//! Every picture is drawn, read back and looked at: size, ink, words.
+
+use std::f32::consts::TAU;
+use std::path::{Path, PathBuf};
+
+use super::page::RASTER;
+use super::*;
+
+type Draw = fn(&Path, &[f32], &[f32], usize, &[String]) -> crate::error::Result<()>;
+
+/// A reproducible standard normal value.
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 40) as f32 + 0.5) / (1u64 << 24) as f32
+    }
+
+    fn normal(&mut self) -> f32 {
+        (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
+    }
+}
+
+/// Pictures go to a temporary folder, or to `HINTFLOW_PLOTS`, for whoever wants to look at them.
+struct Folder {
+    path: PathBuf,
+    _kept: Option<tempfile::TempDir>,
+}
+
+impl Folder {
+    fn new() -> Self {
+        if let Some(path) = std::env::var_os("HINTFLOW_PLOTS") {
+            return Self { path: path.into(), _kept: None };
+        }
+        let kept = tempfile::tempdir().unwrap();
+        Self { path: kept.path().to_owned(), _kept: Some(kept) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+/// Checks both files and returns the SVG.
+#[track_caller]
+fn check(path: &Path, words: &[&str]) -> String {
+    let file = |suffix: &str| format!("{}{suffix}", path.display());
+    let svg = std::fs::read_to_string(file(".svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    for word in words {
+        assert!(svg.contains(&format!("\n{word}\n")), "`{word}` is not in {}", file(".svg"));
+    }
+    let number = |name: &str| -> u32 {
+        let rest = &svg[svg.find(&format!(" {name}=\"")).unwrap() + name.len() + 3..];
+        rest[..rest.find('"').unwrap()].parse().unwrap()
+    };
+
+    let bytes = std::fs::read(file(".png")).unwrap();
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((info.width, info.height), (number("width") * RASTER, number("height") * RASTER));
+    let ink = pixels.chunks_exact(3).filter(|p| *p != [255; 3]).count();
+    assert!(ink * 200 > pixels.len() / 3, "{} of {} pixels are not white", ink, pixels.len() / 3);
+    svg
+}
+
+fn history() -> LossHistory {
+    let mut noise = Noise(1);
+    let points = (1..=50).map(|k| {
+        let t = f64::from(k);
+        let loss = -18.0 - 9.0 * (1.0 - (-t / 12.0).exp()) + if k < 4 { 3e3 / t.powi(4) } else { 0.0 };
+        LossPoint {
+            epoch: t,
+            train: loss + 0.15 * f64::from(noise.normal()),
+            test: Some(loss + 0.4 + 0.5 * f64::from(noise.normal())),
+            learning_rate: if k < 4 { 3e-4 } else { 1e-2 * 0.01f64.powf(t / 50.0) },
+        }
+    });
+    LossHistory { points: points.collect() }
+}
+
+#[test]
+fn loss_curves_of_a_whole_training() {
+    let (folder, mut history) = (Folder::new(), history());
+    history.points[20].train = f64::NAN;
+    loss_curves(&folder.path("loss"), &history).unwrap();
+    check(&folder.path("loss"), &["Training", "train", "test", "loss (nats)", "epoch", "learning rate", "10⁻³"]);
+}
+
+#[test]
+fn loss_curves_of_odd_histories() {
+    let folder = Folder::new();
+    let point = LossPoint { epoch: 1.0, train: 3.5, test: None, learning_rate: 0.01 };
+    loss_curves(&folder.path("loss_one"), &LossHistory { points: vec![point] }).unwrap();
+    let svg = check(&folder.path("loss_one"), &["train"]);
+    assert!(!svg.contains("\ntest\n"));
+    let broken = LossPoint { train: f64::NAN, test: Some(f64::INFINITY), learning_rate: 0.0, ..point };
+    loss_curves(&folder.path("loss_nan"), &LossHistory { points: vec![broken; 3] }).unwrap();
+    check(&folder.path("loss_nan"), &["6 values not finite"]);
+    let mut huge = history();
+    huge.points[0].train = f64::MAX;
+    huge.points[1].test = Some(-f64::MAX);
+    huge.points[2].epoch = f64::NAN;
+    huge.points[3].learning_rate = f64::INFINITY;
+    loss_curves(&folder.path("loss_huge"), &huge).unwrap();
+    check(&folder.path("loss_huge"), &["train", "test", "epoch", "−24", "7 values outside the range"]);
+    huge.points[4].epoch = 1e300;
+    loss_curves(&folder.path("loss_far"), &huge).unwrap();
+    check(&folder.path("loss_far"), &["epoch"]);
+    assert!(loss_curves(&folder.path("loss_none"), &LossHistory::default()).is_err());
+}
+
+/// The intersection of two circles, as the Lens data have it, and something a flow might make of it.
+fn lens(noise: &mut Noise, smooth: bool) -> Outline {
+    let (r, angle) = (1.0 + noise.uniform(), TAU * noise.uniform());
+    let d = 2.4 * r;
+    let x = (d * d + r * r - 4.0 * r * r) / (2.0 * d);
+    let tip = (r * r - x * x).sqrt();
+    let arc = |centre: f32, radius: f32, from: f32, to: f32| {
+        (0..60).map(move |k| {
+            let a = from + (to - from) * k as f32 / 59.0;
+            [centre + radius * a.cos(), radius * a.sin()]
+        })
+    };
+    let (a, b) = (tip.atan2(x), tip.atan2(x - d));
+    let sharp: Vec<[f32; 2]> = arc(0.0, r, -a, a).chain(arc(d, 2.0 * r, b, TAU - b)).collect();
+    let turn = |[x, y]: [f32; 2]| [x * angle.cos() - y * angle.sin(), x * angle.sin() + y * angle.cos()];
+    let sharp: Vec<[f32; 2]> = sharp.into_iter().map(turn).collect();
+    let wave = if smooth { 0.03 } else { 0.0 };
+    let shift = noise.normal();
+    let points = sharp.iter().enumerate().map(|(k, [x, y])| {
+        let w = wave * (shift + 3.0 * TAU * k as f32 / sharp.len() as f32).sin();
+        [x + w + shift, y - w - shift]
+    });
+    let points: Vec<[f32; 2]> = points.collect();
+    let reference = (!smooth).then(|| sharp.iter().map(|[x, y]| [x + shift + 0.04, y - shift]).collect());
+    Outline { points, reference }
+}
+
+#[test]
+fn outlines_side_by_side() {
+    let (folder, mut noise) = (Folder::new(), Noise(2));
+    let mut sampled: Vec<Outline> = (0..17).map(|_| lens(&mut noise, true)).collect();
+    sampled[3].points[7][0] = f32::NAN;
+    // A curve far too large is cut off at its cell.
+    sampled[5].points.iter_mut().flatten().for_each(|v| *v *= 5.0);
+    let truth: Vec<Outline> = (0..16).map(|_| lens(&mut noise, false)).collect();
+    outlines(&folder.path("outlines"), &sampled, &truth, ["samples", "data"]).unwrap();
+    check(&folder.path("outlines"), &["samples (1 not finite left out)", "data"]);
+}
+
+#[test]
+fn outlines_of_one_kind_or_none() {
+    let (folder, mut noise) = (Folder::new(), Noise(3));
+    let few: Vec<Outline> = (0..3).map(|_| lens(&mut noise, true)).collect();
+    outlines(&folder.path("outlines_few"), &few, &[], ["samples", "data"]).unwrap();
+    let svg = check(&folder.path("outlines_few"), &["samples"]);
+    assert!(!svg.contains("\ndata\n"));
+    assert!(outlines(&folder.path("none"), &[], &[], ["samples", "data"]).is_err());
+    let broken = Outline::from(vec![[f32::NAN, 0.0]]);
+    assert!(outlines(&folder.path("none"), &[broken], &[Outline::default()], ["samples", "data"]).is_err());
+}
+
+/// Rows of `dim` columns that depend on each other; `bend` makes a difference between data and samples.
+fn table(rows: usize, dim: usize, bend: f32, seed: u64) -> Vec<f32> {
+    let mut noise = Noise(seed);
+    let mut table = Vec::new();
+    for _ in 0..rows {
+        let hidden = [noise.normal(), noise.normal(), noise.normal()];
+        for k in 0..dim {
+            let phase = k as f32 * 0.7;
+            let mixed =
+                phase.sin() * hidden[0] + phase.cos() * hidden[1] + (0.3 * phase).sin() * (1.0 - bend) * hidden[2];
+            table.push(mixed + 0.3 * noise.normal() + if k == 2 { 0.5 * hidden[0] * hidden[0] } else { 0.0 });
+        }
+    }
+    table
+}
+
+#[test]
+fn correlation_of_a_fourier_vector() {
+    let folder = Folder::new();
+    let (dim, order) = (100, 12);
+    let (mut data, mut samples) = (table(600, dim, 0.0, 4), table(600, dim, 0.2, 5));
+    for row in data.chunks_exact_mut(dim) {
+        row[62] = 0.0;
+        row[87] = 0.0;
+    }
+    samples[30] = f32::INFINITY;
+    correlation(&folder.path("correlation"), &data, &samples, dim, &fourier_blocks(order)).unwrap();
+    let words =
+        ["data: 600 rows", "samples: 599 rows (1 not finite)", "Re x", "Im y", "constant column", "−1.0", "0.5"];
+    let svg = check(&folder.path("correlation"), &words);
+    assert!(svg.contains("|difference|, mean 0.") && svg.len() < 400_000, "{} bytes", svg.len());
+}
+
+#[test]
+fn correlation_of_small_and_middling_tables() {
+    let folder = Folder::new();
+    for (dim, name) in [(1, "correlation_1"), (2, "correlation_2"), (33, "correlation_33"), (100, "correlation_100")] {
+        let path = folder.path(name);
+        correlation(&path, &table(50, dim, 0.0, 6), &table(50, dim, 0.3, 7), dim, &[]).unwrap();
+        check(&path, &["data: 50 rows", "samples: 50 rows"]);
+    }
+    let names: Vec<String> =
+        ["shortening velocity", "aspect", "global_active_power_of_the_household", "t"].map(Into::into).into();
+    correlation(&folder.path("correlation_4"), &table(50, 4, 0.0, 6), &table(50, 4, 0.3, 7), 4, &names).unwrap();
+    check(&folder.path("correlation_4"), &["shortening velocity", "aspect"]);
+}
+
+#[test]
+fn correlation_refuses_what_it_cannot_draw() {
+    let folder = Folder::new();
+    let good = table(10, 3, 0.0, 8);
+    for (data, samples, dim) in [(&good[..], &[][..], 3), (&[], &good, 3), (&good[..4], &good, 3), (&good, &good, 0)] {
+        assert!(correlation(&folder.path("none"), data, samples, dim, &[]).is_err());
+    }
+    assert!(correlation(&folder.path("none"), &good, &good, 3, &["a".into()]).is_err());
+    // Nothing varies: an empty picture, but a picture.
+    correlation(&folder.path("correlation_flat"), &[1.0; 9], &good, 3, &[]).unwrap();
+    check(&folder.path("correlation_flat"), &["difference", "constant column"]);
+}
+
+#[test]
+fn marginals_of_many_columns() {
+    let folder = Folder::new();
+    let (data, mut samples) = (table(5000, 43, 0.0, 9), table(2000, 43, 0.3, 10));
+    samples[0] = f32::NAN;
+    samples[43] = 1e30;
+    let names: Vec<String> = (0..43).map(|k| format!("feature {k} <&>")).collect();
+    marginals(&folder.path("marginals"), &data, &samples, 43, &names).unwrap();
+    let note = "first 20 of 43 columns, 1 value of the samples not finite";
+    check(&folder.path("marginals"), &["Marginal densities", note, "data", "samples", "feature 19 &lt;&amp;&gt;"]);
+}
+
+#[test]
+fn pairs_of_the_first_columns() {
+    let folder = Folder::new();
+    let (data, mut samples) = (table(3000, 8, 0.0, 11), table(2000, 8, 0.4, 12));
+    samples[9] = f32::NEG_INFINITY;
+    pairs(&folder.path("pairs"), &data, &samples, 8, &[]).unwrap();
+    check(&folder.path("pairs"), &["Pairs of columns", "column 1", "column 6", "data", "samples"]);
+}
+
+#[test]
+fn tables_of_few_columns() {
+    let folder = Folder::new();
+    for dim in [1, 2, 3, 6] {
+        let (data, samples) = (table(400, dim, 0.0, 13), table(300, dim, 0.3, 14));
+        for (name, draw) in [("marginals", marginals as Draw), ("pairs", pairs as Draw)] {
+            let path = folder.path(&format!("{name}_{dim}"));
+            draw(&path, &data, &samples, dim, &[]).unwrap();
+            check(&path, &["column 1", "data", "samples"]);
+        }
+    }
+}
+
+#[test]
+fn tables_that_hold_nothing() {
+    let folder = Folder::new();
+    let good = table(10, 2, 0.0, 15);
+    for draw in [marginals as Draw, pairs as Draw] {
+        assert!(draw(&folder.path("none"), &[], &good, 2, &[]).is_err());
+        assert!(draw(&folder.path("none"), &good, &[], 2, &[]).is_err());
+        assert!(draw(&folder.path("none"), &good, &good[..3], 2, &[]).is_err());
+        assert!(draw(&folder.path("none"), &good, &good, 0, &[]).is_err());
+        assert!(draw(&folder.path("none"), &good, &good, 2, &["a".into()]).is_err());
+        let huge: Vec<f32> =
+            good.iter().enumerate().map(|(k, v)| if k % 5 == 0 { f32::MAX * v.signum() } else { *v }).collect();
+        draw(&folder.path("huge"), &huge, &good, 2, &[]).unwrap();
+        check(&folder.path("huge"), &["data"]);
+        // Only NaN on one side, a constant on the other.
+        draw(&folder.path("flat"), &[f32::NAN; 20], &[3.0; 20], 2, &[]).unwrap();
+        check(&folder.path("flat"), &["20 values of the data not finite"]);
+    }
+}

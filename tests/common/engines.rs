@@ -1,0 +1,8 @@
+//! The engines that every model test runs on.
+
+use hintflow::Engine;
+
+/// The native engine, with two threads so that tiles really run side by side.
+pub(crate) fn cpu() -> Engine {
+    Engine::cpu_with_threads(2).expect("threads of the CPU engine")
+}

@@ -1,0 +1,237 @@
+//! One contract for every model, on every engine: agreement with the float64 oracle, round trip, log-determinant,
+//! triangle, gradients in the middle of a graph, batch = loop of single rows, densities that integrate to one.
+
+mod common;
+
+use common::compare::{Tolerance, assert_close};
+use common::engines;
+use common::fixture::write_model;
+use common::jacobian::{block_dependence, log_abs_det};
+use common::oracle::{ConditionOn, Mixing, Model, Scale, Spec, is_trained};
+use common::random::{Rng, random_model, random_rows};
+use hintflow::{Engine, Flow};
+
+/// Of values against the oracle, relative to the largest.
+const VALUES: Tolerance = Tolerance::relative(1e-4).floor(1e-6);
+/// Of gradients against the oracle, relative to the largest of each tensor.
+const GRADIENTS: Tolerance = Tolerance::relative(1e-3).floor(1e-5);
+/// Distance of the test rows from any kink of a ReLU, where float32 and float64 may take different sides.
+const MARGIN: f64 = 1e-5;
+
+fn f32s(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&v| v as f32).collect()
+}
+
+fn load(model: &Model, engine: &Engine) -> Flow {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("model.safetensors");
+    write_model(&path, model);
+    Flow::load(&path, engine).expect("model")
+}
+
+/// Depths that differ at N columns, and "full".
+fn depths(dim: usize) -> Vec<usize> {
+    let full = (0..).find(|&d| dim <= 3 << d).unwrap_or(0);
+    (0..full).chain([99]).collect()
+}
+
+/// Shapes of the contract. The mixing goes round so that every one meets every kind of split.
+fn specs(condition_on: ConditionOn, dims: impl Iterator<Item = usize>) -> impl Iterator<Item = Spec> {
+    dims.flat_map(move |dim| {
+        depths(dim).into_iter().enumerate().map(move |(i, depth)| {
+            let mixing = [Mixing::Householder, Mixing::Fixed, Mixing::None][(dim + i) % 3];
+            let scale = if (dim + i) % 5 == 0 { Scale::Exp } else { Scale::default() };
+            let width = 5 + 3 * (dim % 4);
+            Spec { depth, condition_on, mixing, scale, width, mix_first: dim % 2 == 0, ..Spec::flow(dim) }
+        })
+    })
+}
+
+fn check_model(spec: &Spec, engine: &Engine) {
+    let what = |part: &str| format!("{part} of {spec:?}");
+    let model = random_model(7, spec.clone());
+    let flow = load(&model, engine);
+    let rows = 21;
+    let (x, _) = random_rows(&model, 11, rows, MARGIN);
+
+    // Against the oracle, and back.
+    let want = model.forward(&x, &[]);
+    let encoded = flow.encode(&f32s(&x)).expect("encode");
+    assert_close(&what("z"), &encoded.z, &want.z, VALUES);
+    assert_close(&what("log-det"), &encoded.log_det, &want.log_det, VALUES);
+    assert_close(&what("decode"), &flow.decode(&f32s(&want.z)).expect("decode"), &x, Tolerance::relative(3e-4));
+    assert_close(&what("density"), &flow.log_prob(&f32s(&x)).expect("density"), &model.log_prob(&x, &[]), VALUES);
+
+    // Backward with arbitrary gradients coming in, as in the middle of a larger graph.
+    let mut rng = Rng::new(5);
+    let (d_z, d_log_det) = (rng.normals(rows * spec.dim, 1.7), rng.normals(rows, 2.3));
+    let want = model.vjp(&x, &[], &d_z, &d_log_det);
+    let got = flow.vjp(&f32s(&x), &f32s(&d_z), &f32s(&d_log_det)).expect("vjp");
+    assert_close(&what("d_x"), &got.x, &want.x, GRADIENTS);
+    for (name, gradient) in &got.tensors {
+        let want = &want.params[name].data;
+        assert_close(&what(name), gradient, want, GRADIENTS);
+    }
+    let trained = want.params.keys().filter(|name| is_trained(name)).count();
+    assert_eq!(got.tensors.len(), trained, "{}", what("tensors with a gradient"));
+}
+
+fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {
+    for spec in specs(condition_on, dims) {
+        check_model(&spec, engine);
+    }
+}
+
+/// The Jacobian of one unmixed block, row by row from the engine's own backward pass: its zeros are exactly those of
+/// the recursion, and its determinant is what the engine says.
+fn jacobian_is_the_papers_triangle(condition_on: ConditionOn, engine: &Engine) {
+    for dim in [1, 2, 3, 4, 5, 7, 8, 13, 20, 33] {
+        for depth in depths(dim) {
+            let spec = Spec { depth, condition_on, mixing: Mixing::None, blocks: 1, width: 96, ..Spec::flow(dim) };
+            let model = random_model(3, spec.clone());
+            let flow = load(&model, engine);
+            let (x, _) = random_rows(&model, 2, 1, MARGIN);
+            // One sample per row of the Jacobian.
+            let repeated: Vec<f32> = f32s(&x).repeat(dim);
+            let mut seeds = vec![0.0; dim * dim];
+            (0..dim).for_each(|i| seeds[i * dim + i] = 1.0);
+            let jacobian = flow.vjp(&repeated, &seeds, &vec![0.0; dim]).expect("vjp").x;
+            for (at, may) in block_dependence(&spec).into_iter().enumerate() {
+                let (i, j, entry) = (at / dim, at % dim, jacobian[at]);
+                assert!(may || entry == 0.0, "d z_{i} / d x_{j} = {entry} must be zero: {spec:?}");
+                assert!(!may || entry != 0.0, "d z_{i} / d x_{j} is zero: {spec:?}");
+            }
+            let jacobian: Vec<f64> = jacobian.iter().map(|&v| f64::from(v)).collect();
+            let log_det = flow.encode(&f32s(&x)).expect("encode").log_det;
+            let tolerance = Tolerance::relative(1e-4).floor(1e-4);
+            assert_close(&format!("log-det of {spec:?}"), &log_det, &[log_abs_det(&jacobian, dim)], tolerance);
+        }
+    }
+}
+
+/// No tensor is forgotten by the backward pass.
+fn every_parameter_gets_a_gradient(engine: &Engine) {
+    for condition_on in [ConditionOn::Input, ConditionOn::Output] {
+        for dim in [2, 3, 5, 20, 33] {
+            // Wide enough that no network is dead for all rows.
+            let model = random_model(7, Spec { width: 64, condition_on, ..Spec::flow(dim) });
+            let (x, _) = random_rows(&model, 11, 37, 0.0);
+            let (_, gradients) = load(&model, engine).loss_gradients(&f32s(&x)).expect("gradients");
+            for (name, gradient) in gradients.tensors.iter().filter(|(_, g)| !g.is_empty()) {
+                assert!(gradient.iter().any(|&g| g != 0.0), "{name} has no gradient at N = {dim}, {condition_on:?}");
+            }
+        }
+    }
+}
+
+/// Rows do not know of each other, nor of the size of the batch.
+fn batch_is_a_loop_of_single_rows(engine: &Engine) {
+    for (dim, condition_on) in [(5, ConditionOn::Input), (20, ConditionOn::Output)] {
+        let model = random_model(1, Spec { condition_on, ..Spec::flow(dim) });
+        let flow = load(&model, engine);
+        for rows in [1, 37, 257] {
+            let x = f32s(&Rng::new(rows as u64).normals(rows * dim, 1.0));
+            let all = flow.encode(&x).expect("encode");
+            let decoded = flow.decode(&all.z).expect("decode");
+            for r in 0..rows {
+                let range = r * dim..(r + 1) * dim;
+                let one = flow.encode(&x[range.clone()]).expect("encode");
+                assert_eq!(
+                    (one.z.as_slice(), one.log_det[0]),
+                    (&all.z[range.clone()], all.log_det[r]),
+                    "row {r} of {rows}"
+                );
+                assert_eq!(flow.decode(&one.z).expect("decode"), decoded[range], "decoded row {r} of {rows}");
+            }
+        }
+    }
+}
+
+/// The sum over a fine grid of the density is 1, in one and two dimensions.
+fn density_integrates_to_one(engine: &Engine) {
+    for (dim, step, reach) in [(1, 0.01, 12.0), (2, 0.05, 10.0)] {
+        for condition_on in [ConditionOn::Input, ConditionOn::Output] {
+            let model = random_model(9, Spec { condition_on, ..Spec::flow(dim) });
+            let flow = load(&model, engine);
+            let side: Vec<f32> = (0..).map(|i| -reach + step * i as f32).take_while(|&v| v <= reach).collect();
+            let grid: Vec<f32> = match dim {
+                1 => side.clone(),
+                _ => side.iter().flat_map(|&a| side.iter().flat_map(move |&b| [a, b])).collect(),
+            };
+            let density = flow.log_prob(&grid).expect("density");
+            let cell = f64::from(step).powi(dim as i32);
+            let sum: f64 = density.iter().map(|&d| f64::from(d).exp() * cell).sum();
+            assert!((sum - 1.0).abs() <= 2e-3, "N = {dim}, {condition_on:?}: the density integrates to {sum}");
+        }
+    }
+}
+
+/// Samples have the mean and the spread that the density says; a prefix of a longer draw is the shorter draw.
+fn samples_follow_the_density(engine: &Engine) {
+    let model = random_model(4, Spec::flow(3));
+    let flow = load(&model, engine);
+    let n = 20_000;
+    let samples = flow.sample(n, 42).expect("samples");
+    assert_eq!(flow.sample(37, 42).expect("samples"), samples[..37 * 3], "a prefix");
+    assert_eq!(flow.sample_from(5, 42, 1000).expect("samples"), samples[3000..3015], "a piece");
+    assert_ne!(flow.sample(37, 43).expect("samples"), samples[..37 * 3], "another seed");
+    // z of a sample must be standard normal.
+    let z = flow.encode(&samples).expect("encode").z;
+    let bound = 5.0 / (n as f64).sqrt();
+    for c in 0..3 {
+        let column = || z.iter().skip(c).step_by(3).map(|&v| f64::from(v));
+        let mean = column().sum::<f64>() / n as f64;
+        let square = column().map(|v| v * v).sum::<f64>() / n as f64;
+        assert!(mean.abs() <= bound && (square - 1.0).abs() <= 2.0 * bound, "column {c}: {mean}, {square}");
+    }
+}
+
+macro_rules! contract {
+    ($engine:ident, $dims:expr) => {
+        mod $engine {
+            use super::*;
+
+            #[test]
+            fn agrees_with_the_oracle_conditioned_on_input() {
+                check_models(ConditionOn::Input, $dims, &engines::$engine());
+            }
+
+            #[test]
+            fn agrees_with_the_oracle_conditioned_on_output() {
+                check_models(ConditionOn::Output, $dims, &engines::$engine());
+            }
+
+            #[test]
+            fn jacobian_is_the_papers_triangle_conditioned_on_input() {
+                jacobian_is_the_papers_triangle(ConditionOn::Input, &engines::$engine());
+            }
+
+            #[test]
+            fn jacobian_is_the_papers_triangle_conditioned_on_output() {
+                jacobian_is_the_papers_triangle(ConditionOn::Output, &engines::$engine());
+            }
+
+            #[test]
+            fn every_parameter_gets_a_gradient() {
+                super::every_parameter_gets_a_gradient(&engines::$engine());
+            }
+
+            #[test]
+            fn batch_is_a_loop_of_single_rows() {
+                super::batch_is_a_loop_of_single_rows(&engines::$engine());
+            }
+
+            #[test]
+            fn density_integrates_to_one() {
+                super::density_integrates_to_one(&engines::$engine());
+            }
+
+            #[test]
+            fn samples_follow_the_density() {
+                super::samples_follow_the_density(&engines::$engine());
+            }
+        }
+    };
+}
+
+contract!(cpu, 1..=33);
