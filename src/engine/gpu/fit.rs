@@ -82,7 +82,9 @@ impl Room {
             return Err(too_large("four samples of its activations", row_bytes * 4, self.arena, adapter));
         }
         let tiles = rows.max(1).div_ceil(largest);
-        let capacity = rows.max(1).div_ceil(tiles).next_multiple_of(4);
+        // Whole cache lines where they fit.
+        let even = rows.max(1).div_ceil(tiles);
+        let capacity = even.next_multiple_of(if even < 32 { 4 } else { 32 }).min(largest);
         let copy = (program.plan.layout.gradient_len().max(1) * 4) as u64;
         let copies = (PARTIALS_BYTES.min(self.array) / copy).clamp(1, MAX_SLICES as u64) as usize;
         let slices = (capacity / SLICE_SAMPLES).clamp(1, copies);
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn a_batch_that_fits_is_one_tile() {
         let fit = ROOM.fit(&program(), 10_000, usize::MAX, "x").unwrap();
-        assert_eq!(fit.capacity, 10_000);
+        assert_eq!(fit.capacity, 10_016);
         assert!(fit.slices * fit.slice_quads * 4 >= fit.capacity && fit.slices <= MAX_SLICES);
         assert_eq!(ROOM.fit(&program(), 1, usize::MAX, "x").unwrap(), Fit { capacity: 4, slices: 1, slice_quads: 8 });
         assert_eq!(ROOM.fit(&program(), 0, usize::MAX, "x").unwrap().capacity, 4);
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn a_batch_that_does_not_fit_is_cut_into_equal_tiles() {
         let fit = ROOM.fit(&program(), 10_000, 6_000, "x").unwrap();
-        assert_eq!(fit.capacity, 5_000);
+        assert_eq!(fit.capacity, 5_024);
         let tight = Room { arena: 1 << 23, ..ROOM };
         let fit = tight.fit(&program(), 10_000, usize::MAX, "x").unwrap();
         assert!(fit.arena_bytes(program().arena_rows) <= 1 << 23 && fit.capacity > 100);

@@ -2,10 +2,11 @@
 //!
 //! [`adapter`] finds devices, [`device`] opens one and makes pipelines, [`shader`] holds the kernels and [`launch`] what
 //! each of them is told. [`tables`] turns a plan into arrays that kernels read, [`record`] a program into a list of
-//! dispatches, [`fit`] chooses how many samples lie on the device at a time. [`session`] holds the arrays of a model and
-//! replays; [`transfer`] moves values between host and device.
+//! dispatches, [`fit`] chooses how many samples lie on the device at a time. [`session`] runs the programs of a model;
+//! [`arrays`] are what it holds on the device, [`transfer`] moves values and commands there and back.
 
 mod adapter;
+mod arrays;
 mod device;
 mod fit;
 mod launch;
@@ -58,6 +59,21 @@ impl Engine {
     /// [`crate::Error::Device`] where the GPU cannot be opened.
     pub fn real_gpu() -> Result<Option<Self>> {
         adapter::best().map(|adapter| Self::open(&adapter)).transpose()
+    }
+
+    /// The best GPU of this machine, else the native CPU engine. Never a software adapter.
+    ///
+    /// # Errors
+    /// Those of [`Engine::cpu`].
+    pub fn auto() -> Result<Self> {
+        match Self::real_gpu() {
+            Ok(Some(engine)) => Ok(engine),
+            Ok(None) => Self::cpu(),
+            Err(error) => {
+                tracing::warn!("the GPU cannot be used, so the native CPU engine is: {error}");
+                Self::cpu()
+            }
+        }
     }
 
     /// The adapter with this number in [`adapters`], or the one whose name contains the text in any case.

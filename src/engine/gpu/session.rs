@@ -1,27 +1,29 @@
-//! The arrays of one model on a device, and the replay of its programs.
+//! A model on a device: its programs, and their replay for tiles of samples.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
 
+use super::arrays::Arrays;
 use super::device::{Device, Failure};
 use super::fit::{Fit, Room};
 use super::launch::{Tile, Update};
 use super::record::{self, Bounds, Dispatch, Recorder};
 use super::shader::{Kernel, Role};
 use super::tables::Tables;
-use super::transfer::{Commands, Part, from_arena, to_arena};
+use super::transfer::{from_arena, to_arena};
 use crate::engine::{Job, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
 
-/// Training steps that share a submission.
-const STEPS_PER_SUBMISSION: usize = 4;
 /// Cells of the scratch array that hold the sum of the loss of the last step, and of the last run.
 const STEP_LOSS: u32 = 0;
 const RUN_LOSS: u32 = 1;
+/// Bytes of results that a run leaves on the device before it fetches them.
+const RESULTS: u64 = 64 << 20;
+/// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it where there is room.
+const LINE: usize = 8;
 
 /// A program ready to replay.
 struct Compiled {
@@ -42,12 +44,6 @@ impl Compiled {
     }
 }
 
-/// A kernel with the session's arrays.
-struct Bound {
-    pipeline: Arc<super::device::Pipeline>,
-    group: wgpu::BindGroup,
-}
-
 /// The training data.
 struct Data {
     values: Arc<[f32]>,
@@ -62,9 +58,7 @@ pub(super) struct GpuSession {
     plan: Arc<Plan>,
     tables: Tables,
     room: Room,
-    commands: Commands,
-    arrays: [Option<wgpu::Buffer>; Role::ALL.len()],
-    bound: HashMap<Kernel, Bound>,
+    arrays: Arrays,
     programs: Vec<Compiled>,
     data: Option<Data>,
     order: Vec<u32>,
@@ -72,7 +66,6 @@ pub(super) struct GpuSession {
     last_rows: Option<usize>,
     /// Copies of the gradient that the last run or step left; none: no samples, so the gradient is zero.
     last_slices: Option<usize>,
-    steps_waiting: usize,
     /// Reused from tile to tile.
     upload: Vec<f32>,
     /// Largest tile; tests make it small.
@@ -86,31 +79,26 @@ impl GpuSession {
         let room = Room::of(&device);
         room.check_weights(&plan, &device.info.name)?;
         let tables = Tables::new(&plan);
-        let commands = Commands::new(device.clone())?;
-        let mut this = Self {
+        let mut arrays = Arrays::new(device.clone())?;
+        arrays.grow(Role::Weights, plan.layout.len() as u64 * 4)?;
+        arrays.grow(Role::Tables, tables.words.len() as u64 * 4)?;
+        arrays.write(Role::Tables, 0, bytemuck::cast_slice(&tables.words))?;
+        arrays.grow(Role::Scratch, record::scratch_len(&plan) as u64 * 4)?;
+        Ok(Self {
             room,
-            commands,
-            arrays: Default::default(),
-            bound: HashMap::new(),
+            arrays,
             programs: Vec::new(),
             data: None,
             order: Vec::new(),
             last_rows: None,
             last_slices: None,
-            steps_waiting: 0,
             upload: Vec::new(),
             most_samples: usize::MAX,
             most_data: u64::MAX,
             tables,
             device,
             plan,
-        };
-        this.grow(Role::Weights, this.plan.layout.len() as u64 * 4)?;
-        let words = bytemuck::cast_slice(&this.tables.words).to_vec();
-        this.grow(Role::Tables, words.len() as u64)?;
-        this.write_bytes(Role::Tables, 0, &words)?;
-        this.grow(Role::Scratch, record::scratch_len(&this.plan) as u64 * 4)?;
-        Ok(this)
+        })
     }
 
     /// Limits the samples of a tile of programs compiled from now on.
@@ -125,113 +113,33 @@ impl GpuSession {
         self.most_data = if streamed { 0 } else { u64::MAX };
     }
 
-    /// Makes an array at least that large, all zero; one that is large enough stays as it is.
-    fn grow(&mut self, role: Role, bytes: u64) -> Result<(), Failure> {
-        let slot = &mut self.arrays[role as usize];
-        if slot.as_ref().is_some_and(|buffer| buffer.size() >= bytes) {
-            return Ok(());
-        }
-        // The bind groups hold on to the old array.
-        self.commands.submit()?;
-        self.bound.clear();
-        *slot = None;
-        let device = &self.device;
-        let buffer = device.scoped(|| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(role.name()),
-                size: bytes.max(16).next_multiple_of(16),
-                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        })?;
-        *slot = Some(buffer);
-        Ok(())
-    }
-
-    fn write_bytes(&mut self, role: Role, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.steps_waiting = 0;
-        if let Some(buffer) = &self.arrays[role as usize]
-            && !bytes.is_empty()
-        {
-            self.commands.write(buffer, offset, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Reads `(offset, length)` in floats of an array, one behind the other.
-    fn read_floats(&mut self, role: Role, parts: &[(u64, u64)]) -> Result<Vec<f32>> {
-        self.steps_waiting = 0;
-        let Some(buffer) = &self.arrays[role as usize] else { return Ok(Vec::new()) };
-        let parts: Vec<Part<'_>> =
-            parts.iter().map(|&(offset, len)| Part { buffer, offset: offset * 4, bytes: len * 4 }).collect();
-        self.commands.read(&parts)
-    }
-
-    /// Bind groups of all kernels that the compiled programs use.
+    /// Makes bind groups for all compiled programs, after an array has changed.
     fn bind(&mut self) -> Result<()> {
-        let mut kernels: Vec<Kernel> = self.programs.iter().flat_map(Compiled::all).map(|d| d.kernel).collect();
-        kernels.sort_unstable_by_key(|&kernel| kernel as u32);
-        kernels.dedup();
-        kernels.retain(|kernel| !self.bound.contains_key(kernel));
-        for kernel in kernels {
-            let pipeline = self.device.pipeline(kernel)?;
-            for binding in &pipeline.bindings {
-                // Arrays that get their size later, such as the data, begin as a placeholder.
-                self.grow(binding.role, 1)?;
-            }
-            let arrays = &self.arrays;
-            let entries: Vec<wgpu::BindGroupEntry<'_>> = pipeline
-                .bindings
-                .iter()
-                .filter_map(|binding| {
-                    let buffer = arrays[binding.role as usize].as_ref()?;
-                    Some(wgpu::BindGroupEntry { binding: binding.role as u32, resource: buffer.as_entire_binding() })
-                })
-                .collect();
-            let group = self.device.scoped(|| {
-                self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                    label: Some(kernel.name()),
-                    layout: &pipeline.layout,
-                    entries: &entries,
-                })
-            })?;
-            self.bound.insert(kernel, Bound { pipeline, group });
-        }
-        Ok(())
+        let kernels: Vec<Kernel> = self.programs.iter().flat_map(Compiled::all).map(|d| d.kernel).collect();
+        self.arrays.bind(kernels.into_iter())
     }
 
-    /// Records dispatches of a program into the next submission.
-    fn replay(&mut self, program: usize, parts: &[Replay], update: &Update) -> Result<()> {
+    /// Records a tile of a program into the next submission: with the operations before the tiles where it is the
+    /// first, and those after where it is the last.
+    fn replay(&mut self, program: usize, tile: Tile, batch: usize, update: &Update) -> Result<()> {
         self.bind()?;
-        let (compiled, bound) = (&self.programs[program], &self.bound);
-        if compiled.clear
-            && matches!(parts.first(), Some(Replay::Prepare))
-            && let Some(partials) = &self.arrays[Role::Partials as usize]
-        {
-            self.commands.clear(partials)?;
+        let compiled = &self.programs[program];
+        let first = tile.first == 0;
+        let last = (tile.first + tile.rows) as usize == batch;
+        if first && compiled.clear {
+            self.arrays.clear(Role::Partials)?;
         }
-        self.commands.pass(compiled.all().count(), |pass| {
-            for part in parts {
-                let (list, tile) = match part {
-                    Replay::Prepare => (&compiled.prepare, Tile::zeroed()),
-                    Replay::Rows(tile) => (&compiled.rows, *tile),
-                    Replay::Finish => (&compiled.finish, Tile::zeroed()),
-                };
-                for dispatch in list {
-                    // `bind` has made a group for every kernel of the programs.
-                    let Some(bound) = bound.get(&dispatch.kernel) else { continue };
-                    pass.pass.set_pipeline(&bound.pipeline.pipeline);
-                    pass.pass.set_bind_group(0, &bound.group, &[]);
-                    pass.launch(&dispatch.bytes(&tile, update)[..dispatch.len]);
-                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads));
-                    pass.pass.dispatch_workgroups(x, y, 1);
-                }
-            }
-        })?;
+        let none = [].as_slice();
+        let lists = [
+            (if first { &compiled.prepare } else { none }, Tile::zeroed()),
+            (&compiled.rows, tile),
+            (if last { &compiled.finish } else { none }, Tile::zeroed()),
+        ];
+        self.arrays.replay(&lists, update)?;
         Ok(())
     }
 
-    /// Records a program for a device, with tiles as large as its memory allows.
+    /// Records a program for the device.
     fn record(&self, program: &Program, fit: Fit) -> Result<[Vec<Dispatch>; 3]> {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
@@ -241,30 +149,19 @@ impl GpuSession {
         Ok([recorder().steps(&program.prepare)?, recorder().rows(&program.rows)?, recorder().steps(&program.finish)?])
     }
 
-    /// What a tile's kernels are told, apart from seeds.
-    fn tile(&self, fit: Fit, first: usize, rows: usize, batch: usize) -> Tile {
-        Tile {
-            rows: rows as u32,
-            quads: rows.div_ceil(4) as u32,
-            stride: fit.stride() as u32,
-            first: first as u32,
-            accumulate: u32::from(first > 0),
-            inverse_batch: (1.0 / batch as f64) as f32,
-            ..Tile::zeroed()
-        }
-    }
-
-    /// Allocates the arrays of a program.
+    /// Allocates the arrays of a program; those that it shares with others stay large enough for these.
     fn allocate(&mut self, program: &Program, fit: Fit, gradients: bool) -> Result<(), Failure> {
-        self.grow(Role::Arena, fit.arena_bytes(program.arena_rows))?;
+        let before = self.programs.iter().map(|p| p.fit.arena_bytes(p.program.arena_rows)).max().unwrap_or(0);
+        self.arrays.grow(Role::Arena, fit.arena_bytes(program.arena_rows).max(before))?;
         let layout = &self.plan.layout;
-        let (copy, trained) = (layout.gradient_len() as u64 * 4, layout.trained as u64 * 4);
         if gradients {
-            self.grow(Role::Partials, copy * fit.slices as u64)?;
+            let before = self.programs.iter().filter(|p| p.gradients).map(|p| p.fit.slices).max().unwrap_or(0);
+            let slices = fit.slices.max(before) as u64;
+            self.arrays.grow(Role::Partials, layout.gradient_len() as u64 * 4 * slices)?;
         }
         if program.finish.contains(&StepOp::Adam) {
-            self.grow(Role::FirstMoments, trained)?;
-            self.grow(Role::SecondMoments, trained)?;
+            self.arrays.grow(Role::FirstMoments, layout.trained as u64 * 4)?;
+            self.arrays.grow(Role::SecondMoments, layout.trained as u64 * 4)?;
         }
         Ok(())
     }
@@ -272,15 +169,13 @@ impl GpuSession {
     /// Puts the rows of a tile in order on the device, where the data set as a whole is not.
     fn stream(&mut self, first: usize, rows: usize) -> Result<()> {
         let (Some(data), columns) = (&self.data, self.plan.spec.dim as usize) else { return Ok(()) };
-        let mut upload = std::mem::take(&mut self.upload);
-        upload.clear();
+        self.upload.clear();
         for &row in &self.order[first..first + rows] {
-            upload.extend_from_slice(&data.values[row as usize * columns..][..columns]);
+            self.upload.extend_from_slice(&data.values[row as usize * columns..][..columns]);
         }
-        self.grow(Role::Data, (upload.len() * 4) as u64)?;
-        let written = self.write_bytes(Role::Data, 0, bytemuck::cast_slice(&upload));
-        self.upload = upload;
-        written
+        self.arrays.grow(Role::Data, (self.upload.len() * 4) as u64)?;
+        self.arrays.write(Role::Data, 0, bytemuck::cast_slice(&self.upload))?;
+        Ok(())
     }
 
     fn check_order(&self, first: usize, rows: usize) -> Result<()> {
@@ -293,6 +188,34 @@ impl GpuSession {
             end => shape("length of the order of the training data", end.unwrap_or(usize::MAX), self.order.len()),
         }
     }
+
+    /// Array of some values, and its length in floats.
+    fn place(&self, values: Values) -> (Role, usize) {
+        let layout = &self.plan.layout;
+        match values {
+            Values::Weights => (Role::Weights, layout.len()),
+            Values::FirstMoments => (Role::FirstMoments, layout.trained),
+            Values::SecondMoments => (Role::SecondMoments, layout.trained),
+        }
+    }
+}
+
+/// Cuts a batch into tiles; what each tile's kernels are told, apart from seeds.
+fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = Tile> {
+    (0..batch).step_by(fit.capacity).map(move |first| {
+        let rows = fit.capacity.min(batch - first);
+        let quads = rows.div_ceil(4);
+        Tile {
+            rows: rows as u32,
+            quads: quads as u32,
+            // A tile that is not full lies closer together, so that less of it travels.
+            stride: quads.next_multiple_of(LINE).min(fit.stride()) as u32,
+            first: first as u32,
+            accumulate: u32::from(first > 0),
+            inverse_batch: (1.0 / batch as f64) as f32,
+            ..Tile::zeroed()
+        }
+    })
 }
 
 /// Whether the backward operations of a program write the gradient of every weight.
@@ -306,13 +229,6 @@ fn writes_every_gradient(program: &Program) -> bool {
             && program.rows.iter().any(|op| matches!(op, Op::MixBackward { mix, .. } if *mix == wanted))
     });
     stages && mixes
-}
-
-/// What [`GpuSession::replay`] can replay.
-enum Replay {
-    Prepare,
-    Rows(Tile),
-    Finish,
 }
 
 impl Session for GpuSession {
@@ -333,7 +249,7 @@ impl Session for GpuSession {
             }
         };
         let [prepare, rows, finish] = self.record(&program, fit)?;
-        self.commands.reserve(prepare.len() + rows.len() + finish.len())?;
+        self.arrays.commands.reserve_launches(prepare.len() + rows.len() + finish.len())?;
         let clear = gradients && !writes_every_gradient(&program);
         self.programs.push(Compiled { program, fit, prepare, rows, finish, gradients, clear });
         self.bind()?;
@@ -341,64 +257,63 @@ impl Session for GpuSession {
     }
 
     fn run(&mut self, program: ProgramId, job: &Job<'_>) -> Result<Vec<Vec<f32>>> {
-        let Compiled { program: recorded, fit, gradients, .. } = &self.programs[program.0];
-        let (fit, gradients) = (*fit, *gradients);
-        let (inputs, outputs) = (recorded.inputs.clone(), recorded.outputs.clone());
+        let compiled = &self.programs[program.0];
+        let (fit, gradients) = (compiled.fit, compiled.gradients);
+        let (inputs, outputs) = (compiled.program.inputs.clone(), compiled.program.outputs.clone());
+        let shape = |what: &str, expected, got| Err(Error::Shape { what: what.to_owned(), expected, got });
         if inputs.len() != job.inputs.len() {
-            let what = "inputs of the program".to_owned();
-            return Err(Error::Shape { what, expected: inputs.len(), got: job.inputs.len() });
+            return shape("inputs of the program", inputs.len(), job.inputs.len());
         }
         for (buffer, values) in inputs.iter().zip(job.inputs) {
             let expected = job.rows * buffer.rows as usize;
             if values.len() != expected {
-                return Err(Error::Shape { what: "values of an input".to_owned(), expected, got: values.len() });
+                return shape("values of an input", expected, values.len());
             }
         }
         if gradients {
             self.last_slices = (job.rows > 0).then_some(fit.slices);
         }
-        let mut results = vec![Vec::new(); outputs.len()];
-        let row_bytes = fit.capacity as u64 * 4;
-        for first in (0..job.rows).step_by(fit.capacity) {
-            let rows = fit.capacity.min(job.rows - first);
-            let mut upload = std::mem::take(&mut self.upload);
-            for (buffer, values) in inputs.iter().zip(job.inputs) {
-                let features = buffer.rows as usize;
-                to_arena(&values[first * features..(first + rows) * features], features, fit.capacity, &mut upload);
-                let offset = u64::from(buffer.first) * row_bytes;
-                self.write_bytes(Role::Arena, offset, bytemuck::cast_slice(&upload))?;
+        let mut results: Vec<Vec<f32>> =
+            outputs.iter().map(|buffer| Vec::with_capacity(job.rows * buffer.rows as usize)).collect();
+        let output_rows: u64 = outputs.iter().map(|buffer| u64::from(buffer.rows)).sum();
+        let tile_bytes = output_rows * fit.capacity as u64 * 4;
+        let fetch_every = (RESULTS / tile_bytes.max(1)).max(1) as usize;
+        let all: Vec<Tile> = tiles(fit, job.rows).collect();
+        for together in all.chunks(fetch_every) {
+            self.arrays.commands.reserve_staging(tile_bytes * together.len() as u64)?;
+            for tile in together {
+                let (first, rows, pitch) = (tile.first as usize, tile.rows as usize, tile.stride as usize * 4);
+                for (buffer, values) in inputs.iter().zip(job.inputs) {
+                    let features = buffer.rows as usize;
+                    let samples = &values[first * features..(first + rows) * features];
+                    to_arena(samples, features, pitch, &mut self.upload);
+                    let offset = u64::from(buffer.first) * pitch as u64 * 4;
+                    self.arrays.write(Role::Arena, offset, bytemuck::cast_slice(&self.upload))?;
+                }
+                let tile = Tile {
+                    seed_lo: job.seed as u32,
+                    seed_hi: (job.seed >> 32) as u32,
+                    start_lo: job.first_row as u32,
+                    start_hi: (job.first_row >> 32) as u32,
+                    loss_cell: RUN_LOSS,
+                    ..*tile
+                };
+                self.replay(program.0, tile, job.rows, &Update::zeroed())?;
+                let pitch = pitch as u64;
+                let parts: Vec<(u64, u64)> =
+                    outputs.iter().map(|b| (u64::from(b.first) * pitch, u64::from(b.rows) * pitch)).collect();
+                self.arrays.stage(Role::Arena, &parts)?;
             }
-            self.upload = upload;
-            let tile = Tile {
-                seed_lo: job.seed as u32,
-                seed_hi: (job.seed >> 32) as u32,
-                start_lo: job.first_row as u32,
-                start_hi: (job.first_row >> 32) as u32,
-                loss_cell: RUN_LOSS,
-                ..self.tile(fit, first, rows, job.rows)
-            };
-            let mut parts = Vec::with_capacity(3);
-            if first == 0 {
-                parts.push(Replay::Prepare);
+            let fetched = self.arrays.commands.fetch()?;
+            let mut rest = fetched.as_slice();
+            for tile in together {
+                for (buffer, result) in outputs.iter().zip(&mut results) {
+                    let (features, pitch) = (buffer.rows as usize, tile.stride as usize * 4);
+                    let (now, later) = rest.split_at(features * pitch);
+                    from_arena(now, features, pitch, tile.rows as usize, result);
+                    rest = later;
+                }
             }
-            parts.push(Replay::Rows(tile));
-            if first + rows == job.rows {
-                parts.push(Replay::Finish);
-            }
-            self.replay(program.0, &parts, &Update::zeroed())?;
-            let values = fit.capacity as u64;
-            let wanted: Vec<(u64, u64)> =
-                outputs.iter().map(|b| (u64::from(b.first) * values, u64::from(b.rows) * values)).collect();
-            let read = self.read_floats(Role::Arena, &wanted)?;
-            let mut rest = read.as_slice();
-            for (buffer, result) in outputs.iter().zip(&mut results) {
-                let (now, later) = rest.split_at(buffer.rows as usize * fit.capacity);
-                from_arena(now, buffer.rows as usize, fit.capacity, rows, result);
-                rest = later;
-            }
-        }
-        if outputs.is_empty() {
-            self.commands.submit()?;
         }
         Ok(results)
     }
@@ -411,13 +326,13 @@ impl Session for GpuSession {
         }
         let bytes = data.len() as u64 * 4;
         let resident = bytes <= self.device.max_array().min(self.most_data)
-            && match self.grow(Role::Data, bytes) {
+            && match self.arrays.grow(Role::Data, bytes) {
                 Ok(()) => true,
                 Err(Failure::Memory(_)) => false,
                 Err(failure) => return Err(failure.into()),
             };
         if resident {
-            self.write_bytes(Role::Data, 0, bytemuck::cast_slice(&data))?;
+            self.arrays.write(Role::Data, 0, bytemuck::cast_slice(&data))?;
         } else {
             tracing::info!("the training data does not fit on the device and is streamed to it");
         }
@@ -433,18 +348,19 @@ impl Session for GpuSession {
             let what = "rows of the training data that its order names".to_owned();
             return Err(Error::Shape { what, expected: row as usize + 1, got: rows });
         }
-        self.order = order.to_vec();
+        self.order.clear();
+        self.order.extend_from_slice(order);
         if self.data.as_ref().is_some_and(|data| data.resident) {
-            self.grow(Role::Order, order.len() as u64 * 4)?;
-            self.write_bytes(Role::Order, 0, bytemuck::cast_slice(order))?;
+            self.arrays.grow(Role::Order, order.len() as u64 * 4)?;
+            self.arrays.write(Role::Order, 0, bytemuck::cast_slice(order))?;
             self.bind()?;
         }
         Ok(())
     }
 
     fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {
-        let Compiled { fit, gradients, .. } = &self.programs[program.0];
-        let (fit, gradients) = (*fit, *gradients);
+        let compiled = &self.programs[program.0];
+        let (fit, gradients) = (compiled.fit, compiled.gradients);
         self.check_order(job.first, job.rows)?;
         let resident = self.data.as_ref().is_some_and(|data| data.resident);
         let adam = job.adam.adam;
@@ -457,10 +373,9 @@ impl Session for GpuSession {
             l2: adam.l2,
             grad_clamp: adam.grad_clamp,
         };
-        for first in (0..job.rows).step_by(fit.capacity) {
-            let rows = fit.capacity.min(job.rows - first);
+        for tile in tiles(fit, job.rows) {
             if !resident {
-                self.stream(job.first + first, rows)?;
+                self.stream(job.first + tile.first as usize, tile.rows as usize)?;
             }
             let tile = Tile {
                 resident: u32::from(resident),
@@ -470,32 +385,21 @@ impl Session for GpuSession {
                 start_lo: job.first as u32,
                 noise: job.noise,
                 loss_cell: STEP_LOSS,
-                ..self.tile(fit, first, rows, job.rows)
+                ..tile
             };
-            // A fixed array would not do: its length differs.
-            let parts: &[Replay] = match (first == 0, first + rows == job.rows) {
-                (true, true) => &[Replay::Prepare, Replay::Rows(tile), Replay::Finish],
-                (true, false) => &[Replay::Prepare, Replay::Rows(tile)],
-                (false, true) => &[Replay::Rows(tile), Replay::Finish],
-                (false, false) => &[Replay::Rows(tile)],
-            };
-            self.replay(program.0, parts, &update)?;
+            self.replay(program.0, tile, job.rows, &update)?;
         }
         self.last_rows = Some(job.rows);
         if gradients {
             self.last_slices = Some(fit.slices);
         }
-        self.steps_waiting += 1;
-        if self.steps_waiting >= STEPS_PER_SUBMISSION {
-            self.steps_waiting = 0;
-            self.commands.submit()?;
-        }
+        self.arrays.commands.step_recorded()?;
         Ok(())
     }
 
     fn loss(&mut self) -> Result<f32> {
         let Some(rows) = self.last_rows else { return Ok(f32::NAN) };
-        let sum = self.read_floats(Role::Scratch, &[(STEP_LOSS.into(), 1)])?;
+        let sum = self.arrays.read(Role::Scratch, STEP_LOSS.into(), 1)?;
         Ok(sum.first().map_or(f32::NAN, |&sum| (f64::from(sum) / rows as f64) as f32))
     }
 
@@ -504,7 +408,7 @@ impl Session for GpuSession {
         let mut sum = vec![0.0; len];
         // Slice by slice, in the order of the kernels that sum them.
         for slice in 0..self.last_slices.unwrap_or(0) {
-            let copy = self.read_floats(Role::Partials, &[((slice * len) as u64, len as u64)])?;
+            let copy = self.arrays.read(Role::Partials, (slice * len) as u64, len as u64)?;
             sum.iter_mut().zip(copy).for_each(|(sum, part)| *sum += part);
         }
         Ok(sum)
@@ -512,10 +416,7 @@ impl Session for GpuSession {
 
     fn read(&mut self, values: Values) -> Result<Vec<f32>> {
         let (role, len) = self.place(values);
-        if self.arrays[role as usize].is_none() {
-            return Ok(vec![0.0; len]);
-        }
-        self.read_floats(role, &[(0, len as u64)])
+        if self.arrays.has(role) { self.arrays.read(role, 0, len as u64) } else { Ok(vec![0.0; len]) }
     }
 
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
@@ -523,8 +424,9 @@ impl Session for GpuSession {
         if data.len() != len {
             return Err(Error::Shape { what: format!("{values:?}"), expected: len, got: data.len() });
         }
-        self.grow(role, len as u64 * 4)?;
-        self.write_bytes(role, 0, bytemuck::cast_slice(data))
+        self.arrays.grow(role, len as u64 * 4)?;
+        self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
+        Ok(())
     }
 
     fn dispatches(&self, program: ProgramId) -> usize {
@@ -532,19 +434,6 @@ impl Session for GpuSession {
     }
 
     fn memory(&self) -> usize {
-        let arrays: u64 = self.arrays.iter().flatten().map(wgpu::Buffer::size).sum();
-        (arrays + self.commands.memory()) as usize
-    }
-}
-
-impl GpuSession {
-    /// Array and its length in floats.
-    fn place(&self, values: Values) -> (Role, usize) {
-        let layout = &self.plan.layout;
-        match values {
-            Values::Weights => (Role::Weights, layout.len()),
-            Values::FirstMoments => (Role::FirstMoments, layout.trained),
-            Values::SecondMoments => (Role::SecondMoments, layout.trained),
-        }
+        self.arrays.memory() as usize
     }
 }

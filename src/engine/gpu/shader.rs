@@ -201,6 +201,8 @@ mod tests {
     use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
     use naga::{ShaderStage, TypeInner};
 
+    use crate::rng::Stream;
+
     fn validate(module: &naga::Module, capabilities: Capabilities) -> ModuleInfo {
         Validator::new(ValidationFlags::all(), capabilities).validate(module).unwrap_or_else(|e| panic!("{e:?}"))
     }
@@ -320,6 +322,8 @@ mod tests {
             }
         };
         assert_eq!(constant(Kernel::Networks, "NODE_WORDS"), super::super::tables::NODE);
+        assert_eq!(constant(Kernel::Gather, "STREAM_NOISE"), Stream::Noise as usize);
+        assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
         assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), super::super::tables::JOB);
     }
 }

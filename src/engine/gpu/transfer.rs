@@ -9,29 +9,31 @@ use crate::error::{Error, Result};
 
 /// Submissions that may wait on the device before the host does.
 const IN_FLIGHT: usize = 8;
+/// Training steps that share a submission.
+const STEPS_PER_SUBMISSION: usize = 4;
 /// Distance of two launches in their buffer, on devices without immediates; every device can align to it.
-pub(super) const LAUNCH_PITCH: usize = 256;
+const LAUNCH_PITCH: usize = 256;
 /// Launches that a submission has room for at first, on devices without immediates.
 const LAUNCHES: usize = 512;
 
-/// Row-major samples (rows, features) to feature-major quads: feature f of sample r at `f * capacity + r`. The rest of
-/// each row is filled with zeros.
-pub(super) fn to_arena(values: &[f32], features: usize, capacity: usize, out: &mut Vec<f32>) {
+/// Row-major samples (rows, features) to feature-major: feature f of sample r at `f * pitch + r`. The rest of each row
+/// is filled with zeros.
+pub(super) fn to_arena(values: &[f32], features: usize, pitch: usize, out: &mut Vec<f32>) {
     out.clear();
-    out.resize(features * capacity, 0.0);
+    out.resize(features * pitch, 0.0);
     for (r, sample) in values.chunks_exact(features.max(1)).enumerate() {
         for (f, &value) in sample.iter().enumerate() {
-            out[f * capacity + r] = value;
+            out[f * pitch + r] = value;
         }
     }
 }
 
 /// The way back: appends `rows` samples to `out`.
-pub(super) fn from_arena(values: &[f32], features: usize, capacity: usize, rows: usize, out: &mut Vec<f32>) {
+pub(super) fn from_arena(values: &[f32], features: usize, pitch: usize, rows: usize, out: &mut Vec<f32>) {
     let start = out.len();
     out.resize(start + rows * features, 0.0);
     for f in 0..features {
-        let column = &values[f * capacity..f * capacity + rows];
+        let column = &values[f * pitch..f * pitch + rows];
         for (sample, &value) in out[start..].chunks_exact_mut(features).zip(column) {
             sample[f] = value;
         }
@@ -49,8 +51,12 @@ pub(super) struct Part<'a> {
 pub(super) struct Commands {
     device: Arc<Device>,
     encoder: Option<wgpu::CommandEncoder>,
+    /// Training steps that wait in the encoder.
+    steps: usize,
     in_flight: VecDeque<wgpu::SubmissionIndex>,
     staging: Option<wgpu::Buffer>,
+    /// Bytes of `staging` that wait to be fetched.
+    staged: u64,
     /// Launch structs of the commands not yet submitted, and their buffer, on devices without immediates.
     launches: Vec<u8>,
     launch_buffer: Option<(wgpu::Buffer, wgpu::BindGroup)>,
@@ -61,17 +67,19 @@ impl Commands {
         let mut this = Self {
             device,
             encoder: None,
+            steps: 0,
             in_flight: VecDeque::new(),
             staging: None,
+            staged: 0,
             launches: Vec::new(),
             launch_buffer: None,
         };
-        this.reserve(LAUNCHES)?;
+        this.reserve_launches(LAUNCHES)?;
         Ok(this)
     }
 
     /// Makes room for passes of that many dispatches.
-    pub(super) fn reserve(&mut self, dispatches: usize) -> Result<(), Failure> {
+    pub(super) fn reserve_launches(&mut self, dispatches: usize) -> Result<(), Failure> {
         let device = self.device.clone();
         let Some(layout) = &device.launch_layout else { return Ok(()) };
         if self.launch_room() < dispatches {
@@ -92,12 +100,6 @@ impl Commands {
         self.staging.as_ref().map_or(0, wgpu::Buffer::size) + launches
     }
 
-    /// Fills a buffer with zeros, after all commands recorded so far.
-    pub(super) fn clear(&mut self, buffer: &wgpu::Buffer) -> Result<(), Failure> {
-        let device = self.device.clone();
-        device.scoped(|| self.encoder().clear_buffer(buffer, 0, None))
-    }
-
     /// The encoder of the next submission.
     fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
         let device = &self.device.device;
@@ -109,6 +111,7 @@ impl Commands {
         let launches = self.launches.len() / LAUNCH_PITCH;
         if self.launch_buffer.is_some() && launches + dispatches > self.launch_room() {
             self.submit()?;
+            self.reserve_launches(dispatches)?;
         }
         let device = self.device.clone();
         let encoder = self.encoder.get_or_insert_with(|| device.device.create_command_encoder(&Default::default()));
@@ -119,26 +122,38 @@ impl Commands {
         })
     }
 
-    /// Hands everything recorded so far to the device.
-    pub(super) fn submit(&mut self) -> Result<Option<wgpu::SubmissionIndex>, Failure> {
-        let Some(encoder) = self.encoder.take() else { return Ok(None) };
+    /// Fills a buffer with zeros, after all commands recorded so far.
+    pub(super) fn clear(&mut self, buffer: &wgpu::Buffer) -> Result<(), Failure> {
         let device = self.device.clone();
-        let launches = std::mem::take(&mut self.launches);
+        device.scoped(|| self.encoder().clear_buffer(buffer, 0, None))
+    }
+
+    /// Marks the end of a training step; now and then submits.
+    pub(super) fn step_recorded(&mut self) -> Result<(), Failure> {
+        self.steps += 1;
+        if self.steps >= STEPS_PER_SUBMISSION { self.submit() } else { Ok(()) }
+    }
+
+    /// Hands everything recorded so far to the device.
+    pub(super) fn submit(&mut self) -> Result<(), Failure> {
+        self.steps = 0;
+        let Some(encoder) = self.encoder.take() else { return Ok(()) };
+        let device = self.device.clone();
+        let launches = &self.launches;
         let index = device.scoped(|| {
             if let Some((buffer, _)) = &self.launch_buffer
                 && !launches.is_empty()
             {
-                device.queue.write_buffer(buffer, 0, &launches);
+                device.queue.write_buffer(buffer, 0, launches);
             }
             device.queue.submit([encoder.finish()])
-        })?;
-        self.launches = launches;
+        });
         self.launches.clear();
-        self.in_flight.push_back(index.clone());
+        self.in_flight.push_back(index?);
         if self.in_flight.len() > IN_FLIGHT {
             device.wait(self.in_flight.pop_front())?;
         }
-        Ok(Some(index))
+        Ok(())
     }
 
     /// Writes to a buffer, after all commands recorded so far.
@@ -148,35 +163,46 @@ impl Commands {
         device.scoped(|| device.queue.write_buffer(buffer, offset, bytes))
     }
 
-    /// Reads parts of buffers, one behind the other, after all commands recorded so far. Waits for the device.
-    pub(super) fn read(&mut self, parts: &[Part<'_>]) -> Result<Vec<f32>> {
-        let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
-        if bytes == 0 {
-            return Ok(Vec::new());
+    /// Makes room for that many bytes to be staged. Nothing must be staged at the moment.
+    pub(super) fn reserve_staging(&mut self, bytes: u64) -> Result<(), Failure> {
+        self.staged = 0;
+        if self.staging.as_ref().is_some_and(|staging| staging.size() >= bytes) {
+            return Ok(());
         }
+        // The old one goes first, so that not both are there at once.
+        self.staging = None;
+        let device = &self.device;
+        let size = bytes.next_power_of_two().min(device.limits.max_buffer_size).max(bytes);
+        self.staging = Some(device.scoped(|| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("staging"),
+                size,
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        })?);
+        Ok(())
+    }
+
+    /// Sets parts of buffers aside as they are after all commands recorded so far, behind those set aside before.
+    pub(super) fn stage(&mut self, parts: &[Part<'_>]) -> Result<(), Failure> {
+        let Some(staging) = self.staging.clone() else { return Ok(()) };
         let device = self.device.clone();
-        if self.staging.as_ref().is_none_or(|staging| staging.size() < bytes) {
-            // The old one goes first, so that not both are there at once.
-            self.staging = None;
-            let size = bytes.next_power_of_two().min(device.limits.max_buffer_size).max(bytes);
-            self.staging = Some(device.scoped(|| {
-                device.device.create_buffer(&wgpu::BufferDescriptor {
-                    label: Some("staging"),
-                    size,
-                    usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                    mapped_at_creation: false,
-                })
-            })?);
-        }
-        let staging = self.staging.clone().ok_or_else(|| lost("no buffer to read back into"))?;
         device.scoped(|| {
-            let mut at = 0;
-            for part in parts {
+            for part in parts.iter().filter(|part| part.bytes > 0) {
+                let at = self.staged;
                 self.encoder().copy_buffer_to_buffer(part.buffer, part.offset, &staging, at, part.bytes);
-                at += part.bytes;
+                self.staged += part.bytes;
             }
-        })?;
-        let index = self.submit()?;
+        })
+    }
+
+    /// Everything that was set aside. Waits for the device.
+    pub(super) fn fetch(&mut self) -> Result<Vec<f32>> {
+        let bytes = std::mem::take(&mut self.staged);
+        self.submit()?;
+        let Some(staging) = self.staging.clone().filter(|_| bytes > 0) else { return Ok(Vec::new()) };
+        let device = self.device.clone();
         let (sender, receiver) = std::sync::mpsc::channel();
         device.scoped(|| {
             staging.map_async(wgpu::MapMode::Read, 0..bytes, move |result| {
@@ -184,7 +210,7 @@ impl Commands {
                 let _ = sender.send(result);
             });
         })?;
-        device.wait(index)?;
+        device.wait(self.in_flight.back().cloned())?;
         self.in_flight.clear();
         match receiver.try_recv() {
             Ok(Ok(())) => {}
