@@ -145,7 +145,14 @@ fn devices_are_listed() {
     let text = place.line("devices").good().stdout;
     assert!(text.contains("cpu") && text.contains("auto"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&place.line("devices --json").good().stdout).unwrap();
-    assert!(json["auto"]["name"].is_string() && json["cpu"]["threads"].is_u64(), "{json}");
+    assert!(json["auto"]["name"].is_string() && json["cpu"]["name"].is_string(), "{json}");
+    for (index, adapter) in json["adapters"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(adapter["index"], index);
+        for key in ["name", "backend", "driver", "kind"] {
+            assert!(adapter[key].is_string(), "{adapter}");
+        }
+        assert!(adapter["max_array_bytes"].is_u64() && text.contains(adapter["name"].as_str().unwrap()));
+    }
 }
 
 #[test]
