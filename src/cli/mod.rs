@@ -30,8 +30,8 @@ First steps:
   hintflow sample runs/RUN -n 1000         draw samples from a trained model
   hintflow log-prob runs/RUN table.csv     score rows
 
-Exit codes: 0 ok, 1 error, 2 wrong usage or setting, 3 training diverged, 4 no device or device lost,
-5 a check failed, 130 stopped by Ctrl-C.";
+Exit codes: 0 ok, 1 error, 2 wrong usage or setting, 3 training diverged,
+4 no device or device lost, 5 a check failed, 130 stopped by Ctrl-C.";
 
 /// Normalizing flows with recursive coupling: train, sample, score.
 #[derive(Parser)]

@@ -21,7 +21,8 @@ Examples:
   hintflow train --resume runs/first             go on after Ctrl-C or a crash, to the same bits
 
 Settings: defaults < --config < environment (HINTFLOW_TRAIN__LR=0.001) < flags < --set.
-stdout carries one line, the run folder. `--help` lists all settings.";
+--resume takes them from the run folder. stdout carries one line, the run folder.
+`--help` lists all settings, `--dry-run` shows their values.";
 
 /// Train a model on a simulated data set or a table
 #[derive(Args)]
