@@ -42,6 +42,9 @@ macro_rules! fixtures {
         mod cpu {
             $(#[test] fn $name() { super::check(stringify!($name), &super::engines::cpu()); })*
         }
+        mod gpu {
+            $(#[test] fn $name() { super::check(stringify!($name), &super::engines::gpu()); })*
+        }
     };
 }
 

@@ -1,1 +1,103 @@
-//! The GPU engine: wgpu.
+//! The GPU engine: programs as compute kernels through wgpu.
+//!
+//! [`adapter`] finds devices, [`device`] opens one and makes pipelines, [`shader`] holds the kernels and [`launch`] what
+//! each of them is told. [`tables`] turns a plan into arrays that kernels read, [`record`] a program into a list of
+//! dispatches, [`fit`] chooses how many samples lie on the device at a time. [`session`] runs the programs of a model;
+//! [`arrays`] are what it holds on the device, [`transfer`] moves values and commands there and back.
+
+mod adapter;
+mod arrays;
+mod device;
+mod fit;
+mod launch;
+mod record;
+mod session;
+mod shader;
+mod tables;
+mod transfer;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use adapter::{AdapterInfo, adapters};
+
+use super::{Backend, DeviceInfo, Engine, Session};
+use crate::error::Result;
+use crate::plan::Plan;
+use device::Device;
+use session::GpuSession;
+
+/// A wgpu device as an engine.
+struct Gpu {
+    device: Arc<Device>,
+}
+
+impl Backend for Gpu {
+    fn info(&self) -> DeviceInfo {
+        self.device.info.clone()
+    }
+
+    fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
+        Ok(Box::new(GpuSession::new(self.device.clone(), plan)?))
+    }
+}
+
+impl Engine {
+    /// The best GPU of this machine; where there is none, a software adapter, with a warning.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where there is neither, with what to install.
+    pub fn gpu() -> Result<Self> {
+        Self::open(&adapter::best_or_software()?)
+    }
+
+    /// The best GPU of this machine, if it has one. Never a software adapter.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where the GPU cannot be opened.
+    pub fn real_gpu() -> Result<Option<Self>> {
+        adapter::best().map(|adapter| Self::open(&adapter)).transpose()
+    }
+
+    /// The best GPU of this machine, else the native CPU engine. Never a software adapter.
+    ///
+    /// # Errors
+    /// Those of [`Engine::cpu`].
+    pub fn auto() -> Result<Self> {
+        match Self::real_gpu() {
+            Ok(Some(engine)) => Ok(engine),
+            Ok(None) => Self::cpu(),
+            Err(error) => {
+                tracing::warn!("the GPU cannot be used, so the native CPU engine is: {error}");
+                Self::cpu()
+            }
+        }
+    }
+
+    /// The adapter with this number in [`adapters`], or the one whose name contains the text in any case.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where no adapter fits, or several do; it lists all there are.
+    pub fn named(selector: &str) -> Result<Self> {
+        Self::open(&adapter::named(selector)?)
+    }
+
+    /// A device that the caller has opened already. It needs no features; with `IMMEDIATES` and 128 bytes of
+    /// `max_immediate_size` steps are a little faster. Its limits are respected.
+    ///
+    /// Errors of the device outside hintflow's own calls stay with the handlers that the caller has set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] naming the limit that is too low.
+    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
+        let device = Device::adopt(device, queue)?;
+        Ok(Self { backend: Arc::new(Gpu { device: Arc::new(device) }) })
+    }
+
+    fn open(adapter: &wgpu::Adapter) -> Result<Self> {
+        let device = Device::open(adapter)?;
+        Ok(Self { backend: Arc::new(Gpu { device: Arc::new(device) }) })
+    }
+}

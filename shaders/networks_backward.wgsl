@@ -1,0 +1,73 @@
+// Gradients of the activations of a stage's networks: d_hidden1 from d_st, d_hidden0 from d_hidden1, both zero where
+// ReLU was; then the slots, what both networks of a node send to its upper columns.
+// Workgroup: one node x 16 quads of samples; even groups of threads work for s, odd ones for t.
+struct Launch {
+    tile: Tile,
+    hidden0: u32,
+    hidden1: u32,
+    d_st: u32,
+    d_hidden0: u32,
+    d_hidden1: u32,
+    slots: u32,
+    nodes: u32, // where the stage's nodes begin in the tables
+    first: u32, // number of the first node of this dispatch
+}
+var<immediate> launch: Launch;
+@group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weights: array<f32>;
+@group(0) @binding(2) var<storage, read> tables: array<u32>;
+
+fn masked(gradient: vec4<f32>, activation: vec4<f32>) -> vec4<f32> {
+    return select(vec4<f32>(), gradient, activation > vec4<f32>());
+}
+
+// A layer backwards through the ReLU before it: gradients of its `n_in` inputs from those of its `n_out` outputs.
+fn back(weight: u32, n_in: u32, n_out: u32, d_out: u32, activation: u32, d_in: u32, group: u32, live: bool) {
+    let stride = launch.tile.stride;
+    for (var k = group * 4u; k < n_in; k += 32u) {
+        let inputs = four_from(k, n_in);
+        let sum = dense(zero_four(), inputs + weight, n_in, d_out, n_out);
+        if (live) {
+            let at = activation + inputs * stride;
+            let cut = Four(
+                masked(sum.a, arena[at.x]),
+                masked(sum.b, arena[at.y]),
+                masked(sum.c, arena[at.z]),
+                masked(sum.d, arena[at.w]),
+            );
+            store_four(cut, d_in + k * stride, n_in - k);
+        }
+    }
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let node = launch.nodes + (launch.first + wg.x) * NODE_WORDS;
+    let wanted = wg.y * 16u + thread % 16u;
+    let live = wanted < launch.tile.quads;
+    let quad = min(wanted, launch.tile.quads - 1u);
+    let group = thread / 16u;
+    let stride = launch.tile.stride;
+    let net = net_at(node, group % 2u);
+    let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
+    let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
+    let d_st = (launch.d_st + net.st) * stride + quad;
+    let d0 = (launch.d_hidden0 + net.hidden_first) * stride + quad;
+    let d1 = (launch.d_hidden1 + net.hidden_first) * stride + quad;
+    back(net.weight.z, net.hidden, net.lower, d_st, h1, d1, group / 2u, live);
+    storageBarrier();
+    back(net.weight.y, net.hidden, net.hidden, d1, h0, d0, group / 2u, live);
+    storageBarrier();
+    let s = net_at(node, 0u);
+    let t = net_at(node, 1u);
+    let d_s = (launch.d_hidden0 + s.hidden_first) * stride + quad;
+    let d_t = (launch.d_hidden0 + t.hidden_first) * stride + quad;
+    for (var k = group * 4u; k < s.upper; k += 64u) {
+        let inputs = four_from(k, s.upper);
+        var sum = dense(zero_four(), inputs + s.weight.x, s.upper, d_s, s.hidden);
+        sum = dense(sum, inputs + t.weight.x, t.upper, d_t, t.hidden);
+        if (live) {
+            store_four(sum, (launch.slots + s.slot + k) * stride + quad, s.upper - k);
+        }
+    }
+}

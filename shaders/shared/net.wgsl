@@ -1,0 +1,35 @@
+// A network of a coupling node, read from the tables; mirrors `tables::NODE`. Needs the binding `tables`.
+
+const NODE_WORDS: u32 = 20u;
+
+struct Net {
+    upper_first: u32,  // first column read
+    upper: u32,        // columns read
+    lower_first: u32,  // first column transformed
+    lower: u32,        // columns transformed, outputs of the network
+    hidden: u32,       // hidden width
+    st: u32,           // this network's first row in the stage's st
+    hidden_first: u32, // this network's first row in each of the stage's hidden buffers
+    slot: u32,         // the node's first row in the stage's slots
+    weight: vec3<u32>, // where the three layers' weights begin
+    bias: vec3<u32>,
+}
+
+// Network `which` (0: s, 1: t) of the node whose words begin at `at`.
+fn net_at(at: u32, which: u32) -> Net {
+    let lower = tables[at + 3u];
+    let hidden = tables[at + 4u];
+    let w = at + 8u + 6u * which;
+    return Net(
+        tables[at],
+        tables[at + 1u],
+        tables[at + 2u],
+        lower,
+        hidden,
+        tables[at + 5u] + which * lower,
+        tables[at + 6u] + which * hidden,
+        tables[at + 7u],
+        vec3<u32>(tables[w], tables[w + 1u], tables[w + 2u]),
+        vec3<u32>(tables[w + 3u], tables[w + 4u], tables[w + 5u]),
+    );
+}

@@ -1,0 +1,152 @@
+//! The arrays of a session on the device, and the bind groups that hand them to kernels.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::device::{Device, Failure, Pipeline};
+use super::launch::{Tile, Update};
+use super::record::Dispatch;
+use super::shader::{Kernel, Role};
+use super::transfer::{Commands, Part};
+use crate::error::Result;
+
+/// A kernel with the session's arrays.
+struct Bound {
+    pipeline: Arc<Pipeline>,
+    group: wgpu::BindGroup,
+}
+
+/// Device arrays by role, and the commands that use them.
+pub(super) struct Arrays {
+    device: Arc<Device>,
+    pub(super) commands: Commands,
+    buffers: [Option<wgpu::Buffer>; Role::ALL.len()],
+    bound: HashMap<Kernel, Bound>,
+}
+
+impl Arrays {
+    pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
+        let commands = Commands::new(device.clone())?;
+        Ok(Self { device, commands, buffers: Default::default(), bound: HashMap::new() })
+    }
+
+    /// Whether the array is there.
+    pub(super) fn has(&self, role: Role) -> bool {
+        self.buffers[role as usize].is_some()
+    }
+
+    /// Bytes held on the device.
+    pub(super) fn memory(&self) -> u64 {
+        self.buffers.iter().flatten().map(wgpu::Buffer::size).sum::<u64>() + self.commands.memory()
+    }
+
+    /// Makes an array at least that large, all zero; one that is large enough stays as it is.
+    pub(super) fn grow(&mut self, role: Role, bytes: u64) -> Result<(), Failure> {
+        let slot = &mut self.buffers[role as usize];
+        if slot.as_ref().is_some_and(|buffer| buffer.size() >= bytes) {
+            return Ok(());
+        }
+        // The bind groups hold on to the old array.
+        self.commands.submit()?;
+        self.bound.clear();
+        *slot = None;
+        let device = &self.device;
+        let buffer = device.scoped(|| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(role.name()),
+                size: bytes.max(16).next_multiple_of(16),
+                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        })?;
+        *slot = Some(buffer);
+        Ok(())
+    }
+
+    /// Writes to an array, after all commands recorded so far.
+    pub(super) fn write(&mut self, role: Role, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        match &self.buffers[role as usize] {
+            Some(buffer) if !bytes.is_empty() => self.commands.write(buffer, offset, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fills an array with zeros, after all commands recorded so far.
+    pub(super) fn clear(&mut self, role: Role) -> Result<(), Failure> {
+        match &self.buffers[role as usize] {
+            Some(buffer) => self.commands.clear(buffer),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets parts of an array aside, `(offset, length)` in floats, to be fetched later.
+    pub(super) fn stage(&mut self, role: Role, parts: &[(u64, u64)]) -> Result<(), Failure> {
+        let Some(buffer) = &self.buffers[role as usize] else { return Ok(()) };
+        let parts: Vec<Part<'_>> =
+            parts.iter().map(|&(offset, len)| Part { buffer, offset: offset * 4, bytes: len * 4 }).collect();
+        self.commands.stage(&parts)
+    }
+
+    /// Reads `length` floats of an array from `offset` on. Waits for the device.
+    pub(super) fn read(&mut self, role: Role, offset: u64, length: u64) -> Result<Vec<f32>> {
+        self.commands.reserve_staging(length * 4)?;
+        self.stage(role, &[(offset, length)])?;
+        self.commands.fetch()
+    }
+
+    /// Makes pipelines and bind groups of kernels that have none yet.
+    pub(super) fn bind(&mut self, kernels: impl Iterator<Item = Kernel>) -> Result<()> {
+        let mut kernels: Vec<Kernel> = kernels.filter(|kernel| !self.bound.contains_key(kernel)).collect();
+        kernels.sort_unstable_by_key(|&kernel| kernel as u32);
+        kernels.dedup();
+        let pipelines = kernels.iter().map(|&kernel| Ok((kernel, self.device.pipeline(kernel)?)));
+        let pipelines: Vec<(Kernel, Arc<Pipeline>)> = pipelines.collect::<Result<_>>()?;
+        for binding in pipelines.iter().flat_map(|(_, pipeline)| &pipeline.bindings) {
+            if !self.has(binding.role) {
+                // Arrays that get their size later, such as the data, begin as a placeholder.
+                self.grow(binding.role, 16)?;
+            }
+        }
+        for (kernel, pipeline) in pipelines {
+            let group = self.device.scoped(|| self.group(kernel, &pipeline))?;
+            self.bound.insert(kernel, Bound { pipeline, group });
+        }
+        Ok(())
+    }
+
+    fn group(&self, kernel: Kernel, pipeline: &Pipeline) -> wgpu::BindGroup {
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = pipeline
+            .bindings
+            .iter()
+            .filter_map(|binding| {
+                let buffer = self.buffers[binding.role as usize].as_ref()?;
+                Some(wgpu::BindGroupEntry { binding: binding.role as u32, resource: buffer.as_entire_binding() })
+            })
+            .collect();
+        self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(kernel.name()),
+            layout: &pipeline.layout,
+            entries: &entries,
+        })
+    }
+
+    /// Records lists of dispatches as one compute pass. Every kernel must be bound.
+    pub(super) fn replay(&mut self, lists: &[(&[Dispatch], Tile)], update: &Update) -> Result<(), Failure> {
+        let bound = &self.bound;
+        let count = lists.iter().map(|(dispatches, _)| dispatches.len()).sum();
+        self.commands.pass(count, |pass| {
+            for (dispatches, tile) in lists {
+                for dispatch in *dispatches {
+                    let Some(bound) = bound.get(&dispatch.kernel) else {
+                        unreachable!("{} is not bound", dispatch.kernel.name())
+                    };
+                    pass.pass.set_pipeline(&bound.pipeline.pipeline);
+                    pass.pass.set_bind_group(0, &bound.group, &[]);
+                    pass.launch(&dispatch.bytes(tile, update)[..dispatch.len]);
+                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads));
+                    pass.pass.dispatch_workgroups(x, y, 1);
+                }
+            }
+        })
+    }
+}

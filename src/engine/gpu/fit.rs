@@ -1,0 +1,183 @@
+//! How much lies on the device at a time: samples per tile, copies of the gradient; and what is too much for it.
+
+use super::device::Device;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::program::{Op, Program};
+
+/// Samples that the smallest workgroup takes along, in quads; bounds the samples of a tile.
+const QUADS_PER_WORKGROUP: u64 = 8;
+/// A slice of the samples has no fewer than these, so that reading the slices stays cheap.
+const SLICE_SAMPLES: usize = 512;
+/// Most copies of the gradient.
+const MAX_SLICES: usize = 16;
+/// Most bytes of all copies of the gradient.
+const PARTIALS_BYTES: u64 = 256 << 20;
+
+/// Sizes of a program on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    /// Samples of a tile, a multiple of 4.
+    pub(super) capacity: usize,
+    /// Copies of the gradient.
+    pub(super) slices: usize,
+    /// Quads of samples per slice, a multiple of 8.
+    pub(super) slice_quads: usize,
+}
+
+impl Fit {
+    /// Quads from one row of the arena to the next.
+    pub(super) fn stride(self) -> usize {
+        self.capacity / 4
+    }
+
+    /// Bytes of an arena of that many rows.
+    pub(super) fn arena_bytes(self, rows: u32) -> u64 {
+        u64::from(rows) * self.capacity as u64 * 4
+    }
+}
+
+/// What limits the size of a tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes of the arena.
+    arena: u64,
+    /// Bytes of one array.
+    array: u64,
+    /// Workgroups along one dimension of a grid.
+    workgroups: u64,
+    /// Multiply-adds of one dispatch, so that none blocks the device for long.
+    work: u64,
+}
+
+impl Room {
+    pub(super) fn of(device: &Device) -> Self {
+        // A driver may reset a device whose dispatch takes seconds. Software adapters reach a few GFLOP/s, integrated
+        // GPUs hundreds.
+        let work = match device.info.kind {
+            "software" => 100_000_000,
+            "discrete" => 1 << 37,
+            _ => 1 << 33,
+        };
+        let arena = if device.info.kind == "discrete" { 2 << 30 } else { 1 << 30 };
+        Self {
+            arena: device.max_array().min(arena),
+            array: device.max_array(),
+            workgroups: u64::from(device.limits.max_compute_workgroups_per_dimension),
+            work,
+        }
+    }
+
+    /// Sizes for batches of `rows` samples, with tiles of no more than `most` of them.
+    ///
+    /// A batch that needs several tiles is cut into equal ones.
+    pub(super) fn fit(self, program: &Program, rows: usize, most: usize, adapter: &str) -> Result<Fit> {
+        let row_bytes = u64::from(program.arena_rows.max(1)) * 4;
+        let largest = (self.arena / row_bytes)
+            .min(self.workgroups * QUADS_PER_WORKGROUP * 4)
+            // Few samples keep a device so badly busy that a longer dispatch is the better choice.
+            .min((self.work / heaviest(program)).max(64));
+        let largest = (largest as usize).min(most) / 4 * 4;
+        if largest == 0 {
+            return Err(too_large("four samples of its activations", row_bytes * 4, self.arena, adapter));
+        }
+        let tiles = rows.max(1).div_ceil(largest);
+        // Whole cache lines where they fit.
+        let even = rows.max(1).div_ceil(tiles);
+        let capacity = even.next_multiple_of(if even < 32 { 4 } else { 32 }).min(largest);
+        let copy = (program.plan.layout.gradient_len().max(1) * 4) as u64;
+        let copies = (PARTIALS_BYTES.min(self.array) / copy).clamp(1, MAX_SLICES as u64) as usize;
+        let slices = (capacity / SLICE_SAMPLES).clamp(1, copies);
+        let slice_quads = (capacity / 4).div_ceil(slices).next_multiple_of(8);
+        // Rounding up may leave the last slices without samples.
+        Ok(Fit { capacity, slices: (capacity / 4).div_ceil(slice_quads), slice_quads })
+    }
+
+    /// Checks that the weights and what goes with them fit, before anything is allocated.
+    pub(super) fn check_weights(self, plan: &Plan, adapter: &str) -> Result<()> {
+        let layout = &plan.layout;
+        // Gradients and moments are no longer than the weights.
+        let needed = layout.len() as u64 * 4;
+        if needed > self.array {
+            return Err(too_large("its weights", needed, self.array, adapter));
+        }
+        Ok(())
+    }
+}
+
+fn too_large(what: &str, needed: u64, available: u64, adapter: &str) -> Error {
+    Error::Device {
+        what: format!(
+            "the model is too large for `{adapter}`: {what} take {needed} bytes, and max_storage_buffer_binding_size \
+             leaves {available}; choose fewer or narrower blocks, or --device cpu"
+        ),
+    }
+}
+
+/// Multiply-adds per sample of the heaviest dispatch.
+fn heaviest(program: &Program) -> u64 {
+    let stage = |id: usize| -> u64 {
+        let per_node = program.plan.stages[id].nodes.iter().map(|n| {
+            let (i, h, o) = (u64::from(n.upper), u64::from(n.hidden), u64::from(n.lower));
+            2 * h * (i + h + o)
+        });
+        per_node.sum()
+    };
+    let square = |rows: u32| u64::from(rows) * u64::from(rows);
+    let work = program.rows.iter().map(|op| match op {
+        Op::Networks { stage: id, .. } | Op::Walk { stage: id, .. } | Op::NetworksBackward { stage: id, .. } => {
+            stage(*id)
+        }
+        Op::Mix { from, .. } | Op::MixBackward { from, .. } => square(from.rows),
+        _ => 1,
+    });
+    work.max().unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::Spec;
+    use crate::tape::{Tape, Then};
+
+    fn program() -> Program {
+        let plan = Arc::new(Plan::new(&Spec { dim: 20, width: 139, ..Spec::default() }).unwrap());
+        let mut tape = Tape::training(plan);
+        let (x, log_det) = (tape.gather(), tape.log_det());
+        let z = tape.couple(0, x, log_det);
+        tape.loss(z, log_det);
+        tape.backward();
+        tape.finish("test", vec![], Then::Step)
+    }
+
+    const ROOM: Room = Room { arena: 1 << 30, array: 1 << 31, workgroups: 65_535, work: 1 << 40 };
+
+    #[test]
+    fn a_batch_that_fits_is_one_tile() {
+        let fit = ROOM.fit(&program(), 10_000, usize::MAX, "x").unwrap();
+        assert_eq!(fit.capacity, 10_016);
+        assert!(fit.slices * fit.slice_quads * 4 >= fit.capacity && fit.slices <= MAX_SLICES);
+        assert_eq!(ROOM.fit(&program(), 1, usize::MAX, "x").unwrap(), Fit { capacity: 4, slices: 1, slice_quads: 8 });
+        assert_eq!(ROOM.fit(&program(), 0, usize::MAX, "x").unwrap().capacity, 4);
+    }
+
+    #[test]
+    fn a_batch_that_does_not_fit_is_cut_into_equal_tiles() {
+        let fit = ROOM.fit(&program(), 10_000, 6_000, "x").unwrap();
+        assert_eq!(fit.capacity, 5_024);
+        let tight = Room { arena: 1 << 23, ..ROOM };
+        let fit = tight.fit(&program(), 10_000, usize::MAX, "x").unwrap();
+        assert!(fit.arena_bytes(program().arena_rows) <= 1 << 23 && fit.capacity > 100);
+    }
+
+    #[test]
+    fn what_does_not_fit_at_all_is_named() {
+        let tiny = Room { arena: 1000, array: 1000, ..ROOM };
+        let message = tiny.fit(&program(), 100, usize::MAX, "x").unwrap_err().to_string();
+        assert!(message.contains("1000") && message.contains("max_storage_buffer_binding_size"), "{message}");
+        let message = tiny.check_weights(&program().plan, "x").unwrap_err().to_string();
+        assert!(message.contains("weights"), "{message}");
+    }
+}

@@ -1,0 +1,234 @@
+//! What a dispatch gets as immediates: one plain struct per kernel, the mirror of `struct Launch` in its shader. That
+//! names, offsets and sizes agree is checked by reflection in the tests of [`super::shader`].
+//!
+//! Kernels that run per tile begin with [`Tile`], Adam begins with [`Update`]; these parts are filled in at each replay,
+//! everything else when the program is recorded. Buffers of the arena are given by their first row.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Most bytes of immediates a kernel may use: what every Vulkan device has.
+pub(super) const MAX_BYTES: usize = 128;
+
+/// Name, offset and size of a field.
+pub(super) type Field = (&'static str, usize, usize);
+
+/// A struct that a shader reads as immediates.
+pub(super) trait Launch: Pod {
+    /// Its fields in order.
+    const FIELDS: &'static [Field];
+}
+
+macro_rules! launches {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$note:meta])* $field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, Pod, Zeroable)]
+            #[repr(C)]
+            pub(super) struct $name {
+                $($(#[$note])* pub(super) $field: $type,)*
+            }
+
+            impl Launch for $name {
+                const FIELDS: &'static [Field] =
+                    &[$((stringify!($field), std::mem::offset_of!($name, $field), size_of::<$type>()),)*];
+            }
+        )*
+    };
+}
+
+launches! {
+    /// What changes from tile to tile and from step to step; see `shaders/shared/tile.wgsl`.
+    Tile {
+        rows: u32,
+        quads: u32,
+        stride: u32,
+        first: u32,
+        accumulate: u32,
+        resident: u32,
+        seed_lo: u32,
+        seed_hi: u32,
+        step: u32,
+        start_lo: u32,
+        start_hi: u32,
+        noise: f32,
+        inverse_batch: f32,
+        loss_cell: u32,
+    }
+    /// What changes from update to update; see `shaders/adam.wgsl`.
+    Update {
+        rate: f32,
+        root: f32,
+        beta1: f32,
+        beta2: f32,
+        eps: f32,
+        l2: f32,
+        grad_clamp: f32,
+    }
+    /// `shaders/gather.wgsl`
+    Gather {
+        tile: Tile,
+        to: u32,
+        columns: u32,
+    }
+    /// `shaders/normal.wgsl`
+    Normal {
+        tile: Tile,
+        to: u32,
+        columns: u32,
+    }
+    /// `shaders/fill.wgsl`
+    Fill {
+        tile: Tile,
+        to: u32,
+        value: f32,
+    }
+    /// `shaders/mix.wgsl`
+    Mix {
+        tile: Tile,
+        input: u32,
+        to: u32,
+        columns: u32,
+        q: u32,
+        out_step: u32,
+        in_step: u32,
+    }
+    /// `shaders/networks.wgsl`
+    Networks {
+        tile: Tile,
+        x: u32,
+        st: u32,
+        hidden0: u32,
+        hidden1: u32,
+        nodes: u32,
+        first: u32,
+    }
+    /// `shaders/couple.wgsl`
+    Couple {
+        tile: Tile,
+        x: u32,
+        st: u32,
+        to: u32,
+        log_det: u32,
+        columns: u32,
+        chains: u32,
+        slope: f32,
+    }
+    /// `shaders/uncouple.wgsl`
+    Uncouple {
+        tile: Tile,
+        x: u32,
+        st: u32,
+        chains: u32,
+        slope: f32,
+    }
+    /// `shaders/walk.wgsl`
+    Walk {
+        tile: Tile,
+        x: u32,
+        st: u32,
+        hidden0: u32,
+        hidden1: u32,
+        nodes: u32,
+        walk: u32,
+        count: u32,
+        slope: f32,
+    }
+    /// `shaders/loss.wgsl`
+    Loss {
+        tile: Tile,
+        z: u32,
+        log_det: u32,
+        loss: u32,
+        d_z: u32,
+        d_log_det: u32,
+        columns: u32,
+    }
+    /// `shaders/loss_sum.wgsl`
+    LossSum {
+        tile: Tile,
+        loss: u32,
+    }
+    /// `shaders/couple_backward.wgsl`
+    CoupleBackward {
+        tile: Tile,
+        x: u32,
+        st: u32,
+        d_to: u32,
+        d_log_det: u32,
+        d_x: u32,
+        d_st: u32,
+        chains: u32,
+        slope: f32,
+    }
+    /// `shaders/networks_backward.wgsl`
+    NetworksBackward {
+        tile: Tile,
+        hidden0: u32,
+        hidden1: u32,
+        d_st: u32,
+        d_hidden0: u32,
+        d_hidden1: u32,
+        slots: u32,
+        nodes: u32,
+        first: u32,
+    }
+    /// `shaders/weight_gradient.wgsl`
+    WeightGradient {
+        tile: Tile,
+        left0: u32,
+        left1: u32,
+        left2: u32,
+        right0: u32,
+        right1: u32,
+        right2: u32,
+        jobs: u32,
+        first: u32,
+        slice: u32,
+        length: u32,
+        add: u32,
+    }
+    /// `shaders/slot_sum.wgsl`
+    SlotSum {
+        tile: Tile,
+        slots: u32,
+        d_x: u32,
+        lists: u32,
+    }
+    /// `shaders/reflect.wgsl`
+    Reflect {
+        mixes: u32,
+        first: u32,
+        end: u32,
+        count: u32,
+    }
+    /// `shaders/reflect_reduce.wgsl`
+    ReflectReduce {
+        mixes: u32,
+        first: u32,
+        slices: u32,
+        length: u32,
+        pitch: u32,
+    }
+    /// `shaders/reflect_skew.wgsl`
+    ReflectSkew {
+        mixes: u32,
+        first: u32,
+        pitch: u32,
+    }
+    /// `shaders/reflect_backward.wgsl`
+    ReflectBackward {
+        mixes: u32,
+        first: u32,
+        pitch: u32,
+        begin: u32,
+        count: u32,
+    }
+    /// `shaders/adam.wgsl`
+    Adam {
+        update: Update,
+        trained: u32,
+        slices: u32,
+        length: u32,
+        pitch: u32,
+    }
+}

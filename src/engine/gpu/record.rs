@@ -1,0 +1,470 @@
+//! Program to dispatches: decided once when a program is compiled, replayed for every tile.
+
+use bytemuck::bytes_of;
+
+use super::fit::Fit;
+use super::launch::{self, Launch, MAX_BYTES, Tile, Update};
+use super::shader::Kernel;
+use super::tables::{StageTables, Tables};
+use crate::buffer::Buffer;
+use crate::error::{Error, Result};
+use crate::plan::{Plan, Scale, Stage};
+use crate::program::{MixId, Op, StepOp};
+
+/// Floats at the beginning of the scratch array that hold sums of the loss.
+pub(super) const LOSS_CELLS: usize = 4;
+
+/// Extent of a grid in one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// That many workgroups.
+    Fixed(u32),
+    /// As many workgroups of that many quads as the tile's samples need.
+    Quads(u32),
+}
+
+impl Extent {
+    /// Workgroups for a tile of that many quads.
+    pub(super) fn workgroups(self, quads: u32) -> u32 {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Quads(per_workgroup) => quads.div_ceil(per_workgroup),
+        }
+    }
+}
+
+/// What a launch struct begins with, filled in at each replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    None,
+    Tile,
+    Update,
+}
+
+/// One dispatch of a recorded program.
+#[derive(Clone, Debug)]
+pub(super) struct Dispatch {
+    pub(super) kernel: Kernel,
+    pub(super) launch: [u8; MAX_BYTES],
+    /// Bytes of `launch` in use.
+    pub(super) len: usize,
+    pub(super) head: Head,
+    pub(super) grid: [Extent; 2],
+}
+
+impl Dispatch {
+    /// The launch bytes with their head filled in.
+    pub(super) fn bytes(&self, tile: &Tile, update: &Update) -> [u8; MAX_BYTES] {
+        let mut bytes = self.launch;
+        match self.head {
+            Head::None => {}
+            Head::Tile => bytes[..size_of::<Tile>()].copy_from_slice(bytes_of(tile)),
+            Head::Update => bytes[..size_of::<Update>()].copy_from_slice(bytes_of(update)),
+        }
+        bytes
+    }
+}
+
+/// Bounds of the device a program is recorded for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Workgroups along one dimension of a grid.
+    pub(super) workgroups: u32,
+    /// Loop turns of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a word.
+    pub(super) turns: Option<u64>,
+}
+
+/// Turns that llvmpipe allows (65,535), with some room for what the estimates leave out.
+pub(super) const SOFTWARE_TURNS: u64 = 60_000;
+/// Turns after which a dispatch over reflections is cut in two on any device.
+const REFLECTION_TURNS: u64 = 30_000;
+
+/// Records the operations of one program.
+pub(super) struct Recorder<'a> {
+    plan: &'a Plan,
+    tables: &'a Tables,
+    fit: Fit,
+    bounds: Bounds,
+    dispatches: Vec<Dispatch>,
+    /// Weight tiles, by where they begin in the tables, that have had gradients already.
+    written: Vec<u32>,
+}
+
+fn tile() -> Tile {
+    bytemuck::Zeroable::zeroed()
+}
+
+fn slope(plan: &Plan) -> f32 {
+    match plan.spec.scale {
+        Scale::Atan { slope } => slope,
+        Scale::Exp => 0.0,
+    }
+}
+
+/// Turns of the loops of `dense` over `count` inputs.
+fn dense_turns(count: u32) -> u64 {
+    u64::from(count / 4 + count % 4)
+}
+
+/// Turns of a layer whose outputs are shared out among `groups`.
+fn layer_turns(n_in: u32, n_out: u32, groups: u32) -> u64 {
+    u64::from(n_out.div_ceil(4 * groups)) * (1 + dense_turns(n_in))
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds) -> Self {
+        Self { plan, tables, fit, bounds, dispatches: Vec::new(), written: Vec::new() }
+    }
+
+    /// The dispatches of one tile.
+    pub(super) fn rows(mut self, ops: &[Op]) -> Result<Vec<Dispatch>> {
+        for op in ops {
+            self.op(op)?;
+        }
+        Ok(self.dispatches)
+    }
+
+    /// The dispatches of the operations before or after the tiles.
+    pub(super) fn steps(mut self, ops: &[StepOp]) -> Result<Vec<Dispatch>> {
+        let mut rest = ops;
+        while let Some(&op) = rest.first() {
+            // Mixings of neighbouring operations share their dispatches where they are numbered in order.
+            let mut run = 1;
+            match op {
+                StepOp::Reflect { mix } => {
+                    run = rest.iter().zip(mix..).take_while(|&(&op, mix)| op == StepOp::Reflect { mix }).count();
+                    self.reflect(mix, run)?;
+                }
+                StepOp::ReflectBackward { mix } => {
+                    run =
+                        rest.iter().zip(mix..).take_while(|&(&op, mix)| op == StepOp::ReflectBackward { mix }).count();
+                    self.reflect_backward(mix, run)?;
+                }
+                StepOp::Adam => self.adam()?,
+            }
+            rest = &rest[run..];
+        }
+        Ok(self.dispatches)
+    }
+
+    fn push<L: Launch>(&mut self, kernel: Kernel, head: Head, grid: [Extent; 2], turns: u64, launch: L) -> Result<()> {
+        let refused = |what: &str, needed: u64, available: u64| Error::Device {
+            what: format!(
+                "the model is too large for this adapter: kernel `{}` needs {needed} {what}, {available} are possible; \
+                 choose a narrower model, or --device cpu",
+                kernel.name()
+            ),
+        };
+        for extent in grid {
+            let workgroups = extent.workgroups(self.fit.stride() as u32);
+            if workgroups > self.bounds.workgroups {
+                return Err(refused("workgroups", workgroups.into(), self.bounds.workgroups.into()));
+            }
+            if workgroups == 0 {
+                return Ok(());
+            }
+        }
+        if let Some(possible) = self.bounds.turns.filter(|&possible| turns > possible) {
+            return Err(refused("loop turns", turns, possible));
+        }
+        let mut bytes = [0; MAX_BYTES];
+        let len = size_of::<L>();
+        bytes[..len].copy_from_slice(bytes_of(&launch));
+        self.dispatches.push(Dispatch { kernel, launch: bytes, len, head, grid });
+        Ok(())
+    }
+
+    /// Cuts a count of workgroups into dispatches that a grid can hold: calls `push` with the first and the number.
+    fn split(&mut self, count: u32, mut push: impl FnMut(&mut Self, u32, u32) -> Result<()>) -> Result<()> {
+        let most = self.bounds.workgroups.max(1);
+        let mut first = 0;
+        while first < count {
+            let now = (count - first).min(most);
+            push(self, first, now)?;
+            first += now;
+        }
+        Ok(())
+    }
+
+    fn stage(&self, id: usize) -> (&'a Stage, StageTables) {
+        (&self.plan.stages[id], self.tables.stages[id])
+    }
+
+    fn op(&mut self, op: &Op) -> Result<()> {
+        use Extent::{Fixed, Quads};
+        let (tile, slope) = (tile(), slope(self.plan));
+        // Round keys, four samples.
+        const PHILOX_TURNS: u64 = 40;
+        match *op {
+            Op::Gather { to } => {
+                let launch = launch::Gather { tile, to: to.first, columns: to.rows };
+                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], PHILOX_TURNS, launch)
+            }
+            Op::Normal { to } => {
+                let launch = launch::Normal { tile, to: to.first, columns: to.rows };
+                self.push(Kernel::Normal, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], PHILOX_TURNS, launch)
+            }
+            Op::Fill { to, value } => {
+                let launch = launch::Fill { tile, to: to.first, value };
+                self.push(Kernel::Fill, Head::Tile, [Quads(64), Fixed(to.rows)], 0, launch)
+            }
+            Op::Mix { mix, transpose, from, to } => self.mix(mix, transpose, from, to),
+            Op::Networks { stage: id, x, st, hidden, keep: _ } => {
+                let (stage, tables) = self.stage(id);
+                let turns = stage.nodes.iter().map(|n| {
+                    let first = layer_turns(n.upper, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
+                    first + layer_turns(n.hidden, n.lower, 8)
+                });
+                let turns = turns.max().unwrap_or(0);
+                self.split(2 * tables.node_count, |this, first, count| {
+                    let launch = launch::Networks {
+                        tile,
+                        x: x.first,
+                        st: st.first,
+                        hidden0: hidden[0].first,
+                        hidden1: hidden[1].first,
+                        nodes: tables.nodes,
+                        first,
+                    };
+                    this.push(Kernel::Networks, Head::Tile, [Fixed(count), Quads(16)], turns, launch)
+                })
+            }
+            Op::Couple { stage: id, x, st, to, log_det } => {
+                let (stage, tables) = self.stage(id);
+                let longest = stage.chains.iter().map(Vec::len).max().unwrap_or(0) as u64;
+                let turns = u64::from(stage.dim.div_ceil(16)) * (1 + longest) + 16;
+                let launch = launch::Couple {
+                    tile,
+                    x: x.first,
+                    st: st.first,
+                    to: to.first,
+                    log_det: log_det.first,
+                    columns: stage.dim,
+                    chains: tables.chains,
+                    slope,
+                };
+                self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], turns, launch)
+            }
+            Op::Uncouple { stage: id, x, st } => {
+                let (stage, tables) = self.stage(id);
+                let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains, slope };
+                self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], 64, launch)
+            }
+            Op::Walk { stage: id, x, st, hidden } => {
+                let (stage, tables) = self.stage(id);
+                let turns = stage.nodes.iter().map(|n| {
+                    let layers = layer_turns(n.upper, n.hidden, 16) + layer_turns(n.hidden, n.hidden, 16);
+                    layers + layer_turns(n.hidden, n.lower, 16) + u64::from(n.lower.div_ceil(32)) + 1
+                });
+                let launch = launch::Walk {
+                    tile,
+                    x: x.first,
+                    st: st.first,
+                    hidden0: hidden[0].first,
+                    hidden1: hidden[1].first,
+                    nodes: tables.nodes,
+                    walk: tables.walk,
+                    count: tables.node_count,
+                    slope,
+                };
+                self.push(Kernel::Walk, Head::Tile, [Quads(8), Fixed(1)], turns.sum(), launch)
+            }
+            Op::Loss { z, log_det, loss, d_z, d_log_det } => {
+                let launch = launch::Loss {
+                    tile,
+                    z: z.first,
+                    log_det: log_det.first,
+                    loss: loss.first,
+                    d_z: d_z.first,
+                    d_log_det: d_log_det.first,
+                    columns: z.rows,
+                };
+                let turns = u64::from(z.rows / 16) + 16;
+                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], turns, launch)?;
+                let turns = self.fit.stride() as u64 / 256 + 8;
+                let launch = launch::LossSum { tile, loss: loss.first };
+                self.push(Kernel::LossSum, Head::Tile, [Fixed(1), Fixed(1)], turns, launch)
+            }
+            Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
+                let (stage, tables) = self.stage(id);
+                let launch = launch::CoupleBackward {
+                    tile,
+                    x: x.first,
+                    st: st.first,
+                    d_to: d_to.first,
+                    d_log_det: d_log_det.first,
+                    d_x: d_x.first,
+                    d_st: d_st.first,
+                    chains: tables.chains,
+                    slope,
+                };
+                self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], 128, launch)
+            }
+            Op::NetworksBackward { .. } => self.networks_backward(op),
+            Op::MixBackward { mix, from, d_to, d_from } => {
+                self.mix(mix, true, d_to, d_from)?;
+                let tables = self.tables.mixes[mix];
+                let (left, right) = ([d_to.first; 3], [from.first; 3]);
+                self.weight_gradient(left, right, tables.jobs, tables.job_count)
+            }
+        }
+    }
+
+    fn mix(&mut self, mix: MixId, transpose: bool, from: Buffer, to: Buffer) -> Result<()> {
+        let q = self.mix_at(mix).1;
+        let n = from.rows;
+        let (out_step, in_step) = if transpose { (1, n) } else { (n, 1) };
+        let launch = launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, q, out_step, in_step };
+        let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Quads(16)];
+        self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
+    }
+
+    fn networks_backward(&mut self, op: &Op) -> Result<()> {
+        let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, d_x } = op else {
+            unreachable!("called for one operation only")
+        };
+        let (stage, tables) = self.stage(id);
+        let turns = stage.nodes.iter().map(|n| {
+            let hidden = layer_turns(n.lower, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
+            hidden + 2 * layer_turns(n.hidden, n.upper, 16)
+        });
+        let turns = turns.max().unwrap_or(0);
+        self.split(tables.node_count, |this, first, count| {
+            let launch = launch::NetworksBackward {
+                tile: tile(),
+                hidden0: hidden[0].first,
+                hidden1: hidden[1].first,
+                d_st: d_st.first,
+                d_hidden0: d_hidden[0].first,
+                d_hidden1: d_hidden[1].first,
+                slots: slots.first,
+                nodes: tables.nodes,
+                first,
+            };
+            this.push(Kernel::NetworksBackward, Head::Tile, [Extent::Fixed(count), Extent::Quads(16)], turns, launch)
+        })?;
+        let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
+        let right = [x.first, hidden[0].first, hidden[1].first];
+        self.weight_gradient(left, right, tables.jobs, tables.job_count)?;
+        if stage.slot_rows == 0 {
+            return Ok(());
+        }
+        let longest = stage.slots.iter().map(Vec::len).max().unwrap_or(0) as u64;
+        let launch = launch::SlotSum { tile: tile(), slots: slots.first, d_x: d_x.first, lists: tables.slots };
+        self.push(Kernel::SlotSum, Head::Tile, [Extent::Quads(64), Extent::Fixed(stage.dim)], longest, launch)
+    }
+
+    fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
+        let (slice, slices) = (self.fit.slice_quads as u32, self.fit.slices as u32);
+        // Per 8 quads: one turn outside, 4 to fetch, 8 to multiply.
+        let turns = u64::from(slice / 8) * 13 + 4;
+        let length = self.plan.layout.gradient_len() as u32;
+        let add = u32::from(self.written.contains(&jobs));
+        self.written.push(jobs);
+        self.split(count, |this, first, count| {
+            let launch = launch::WeightGradient {
+                tile: tile(),
+                left0: left[0],
+                left1: left[1],
+                left2: left[2],
+                right0: right[0],
+                right1: right[1],
+                right2: right[2],
+                jobs,
+                first,
+                slice,
+                length,
+                add,
+            };
+            let grid = [Extent::Fixed(count), Extent::Fixed(slices)];
+            this.push(Kernel::WeightGradient, Head::Tile, grid, turns, launch)
+        })
+    }
+
+    /// Dimension, offset of Q and of the reflections.
+    fn mix_at(&self, mix: MixId) -> (u32, u32, u32) {
+        let at = self.tables.mix_list as usize + 3 * mix;
+        (self.tables.words[at], self.tables.words[at + 1], self.tables.words[at + 2])
+    }
+
+    /// Mixings `first .. first + run` in groups of equal dimension: (first, number, dimension).
+    fn equal_dims(&self, first: MixId, run: usize) -> Vec<(u32, u32, u32)> {
+        let dims: Vec<u32> = (first..first + run).map(|mix| self.mix_at(mix).0).collect();
+        let mut at = first as u32;
+        dims.chunk_by(|a, b| a == b)
+            .map(|group| {
+                let entry = (at, group.len() as u32, group[0]);
+                at += entry.1;
+                entry
+            })
+            .collect()
+    }
+
+    fn reflect(&mut self, mix: MixId, run: usize) -> Result<()> {
+        let mixes = self.tables.mix_list;
+        for (first, number, n) in self.equal_dims(mix, run) {
+            let turns = 2 * u64::from(n.div_ceil(8)) + 8;
+            let most = (REFLECTION_TURNS / turns).clamp(1, n.into()) as u32;
+            let mut end = n;
+            while end > 0 {
+                let count = end.min(most);
+                let launch = launch::Reflect { mixes, first, end, count };
+                let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Fixed(number)];
+                let all = turns * u64::from(count) + u64::from(n.div_ceil(8));
+                self.push(Kernel::Reflect, Head::None, grid, all, launch)?;
+                end -= count;
+            }
+        }
+        Ok(())
+    }
+
+    fn reflect_backward(&mut self, mix: MixId, run: usize) -> Result<()> {
+        let mixes = self.tables.mix_list;
+        let pitch = scratch_pitch(self.plan) as u32;
+        let (slices, length) = (self.fit.slices as u32, self.plan.layout.gradient_len() as u32);
+        for (first, number, n) in self.equal_dims(mix, run) {
+            let grid = [Extent::Fixed((n * n).div_ceil(256)), Extent::Fixed(number)];
+            let launch = launch::ReflectReduce { mixes, first, slices, length, pitch };
+            self.push(Kernel::ReflectReduce, Head::None, grid, slices.into(), launch)?;
+            let launch = launch::ReflectSkew { mixes, first, pitch };
+            self.push(Kernel::ReflectSkew, Head::None, grid, n.into(), launch)?;
+            let turns = u64::from(n.div_ceil(32)) * (2 * u64::from(n.div_ceil(8)) + 9) + 1;
+            let most = (REFLECTION_TURNS / turns).clamp(1, n.into()) as u32;
+            let mut begin = 0;
+            while begin < n {
+                let count = (n - begin).min(most);
+                let launch = launch::ReflectBackward { mixes, first, pitch, begin, count };
+                let grid = [Extent::Fixed(number), Extent::Fixed(1)];
+                self.push(Kernel::ReflectBackward, Head::None, grid, turns * u64::from(count), launch)?;
+                begin += count;
+            }
+        }
+        Ok(())
+    }
+
+    fn adam(&mut self) -> Result<()> {
+        let trained = self.plan.layout.trained as u32;
+        let workgroups = trained.div_ceil(256);
+        let across = workgroups.min(self.bounds.workgroups.max(1));
+        let launch = launch::Adam {
+            update: bytemuck::Zeroable::zeroed(),
+            trained,
+            slices: self.fit.slices as u32,
+            length: self.plan.layout.gradient_len() as u32,
+            pitch: across * 256,
+        };
+        let grid = [Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))];
+        self.push(Kernel::Adam, Head::Update, grid, self.fit.slices as u64, launch)
+    }
+}
+
+/// Floats of scratch per mixing: the gradient of Q, its skew part, one product.
+fn scratch_pitch(plan: &Plan) -> usize {
+    let trained = plan.mixes().filter(|mix| mix.reflections.is_some());
+    trained.map(|mix| mix.dim as usize).map(|n| 2 * n * n + n).max().unwrap_or(0)
+}
+
+/// Length of the scratch array in floats.
+pub(super) fn scratch_len(plan: &Plan) -> usize {
+    LOSS_CELLS + scratch_pitch(plan) * plan.mixes().count()
+}

@@ -1,0 +1,439 @@
+//! A model on a device: its programs, and their replay for tiles of samples.
+
+use std::sync::Arc;
+
+use bytemuck::Zeroable;
+
+use super::arrays::Arrays;
+use super::device::{Device, Failure};
+use super::fit::{Fit, Room};
+use super::launch::{Tile, Update};
+use super::record::{self, Bounds, Dispatch, Recorder};
+use super::shader::{Kernel, Role};
+use super::tables::Tables;
+use super::transfer::{from_arena, to_arena};
+use crate::engine::{Job, ProgramId, Session, StepJob, Values};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::program::{Op, Program, StepOp};
+
+/// Cells of the scratch array that hold the sum of the loss of the last step, and of the last run.
+const STEP_LOSS: u32 = 0;
+const RUN_LOSS: u32 = 1;
+/// Bytes of results that a run leaves on the device before it fetches them.
+const RESULTS: u64 = 64 << 20;
+/// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it where there is room.
+const LINE: usize = 8;
+
+/// A program ready to replay.
+struct Compiled {
+    program: Program,
+    fit: Fit,
+    prepare: Vec<Dispatch>,
+    rows: Vec<Dispatch>,
+    finish: Vec<Dispatch>,
+    /// Whether it has backward operations that write gradients.
+    gradients: bool,
+    /// Whether they leave some gradients unwritten, which are zero then.
+    clear: bool,
+}
+
+impl Compiled {
+    fn all(&self) -> impl Iterator<Item = &Dispatch> {
+        self.prepare.iter().chain(&self.rows).chain(&self.finish)
+    }
+}
+
+/// The training data.
+struct Data {
+    values: Arc<[f32]>,
+    rows: usize,
+    /// Whether all of it is on the device.
+    resident: bool,
+}
+
+/// One model on one device.
+pub(super) struct GpuSession {
+    device: Arc<Device>,
+    plan: Arc<Plan>,
+    tables: Tables,
+    room: Room,
+    arrays: Arrays,
+    programs: Vec<Compiled>,
+    data: Option<Data>,
+    order: Vec<u32>,
+    /// Samples of the last step.
+    last_rows: Option<usize>,
+    /// Copies of the gradient that the last run or step left; none: no samples, so the gradient is zero.
+    last_slices: Option<usize>,
+    /// Reused from tile to tile.
+    upload: Vec<f32>,
+    /// Largest tile; tests make it small.
+    most_samples: usize,
+    /// Largest data set that stays on the device, in bytes; tests make it 0.
+    most_data: u64,
+}
+
+impl GpuSession {
+    pub(super) fn new(device: Arc<Device>, plan: Arc<Plan>) -> Result<Self> {
+        let room = Room::of(&device);
+        room.check_weights(&plan, &device.info.name)?;
+        let tables = Tables::new(&plan);
+        let mut arrays = Arrays::new(device.clone())?;
+        arrays.grow(Role::Weights, plan.layout.len() as u64 * 4)?;
+        arrays.grow(Role::Tables, tables.words.len() as u64 * 4)?;
+        arrays.write(Role::Tables, 0, bytemuck::cast_slice(&tables.words))?;
+        arrays.grow(Role::Scratch, record::scratch_len(&plan) as u64 * 4)?;
+        Ok(Self {
+            room,
+            arrays,
+            programs: Vec::new(),
+            data: None,
+            order: Vec::new(),
+            last_rows: None,
+            last_slices: None,
+            upload: Vec::new(),
+            most_samples: usize::MAX,
+            most_data: u64::MAX,
+            tables,
+            device,
+            plan,
+        })
+    }
+
+    /// Limits the samples of a tile of programs compiled from now on.
+    #[cfg(test)]
+    pub(super) fn limit_tiles(&mut self, samples: usize) {
+        self.most_samples = samples;
+    }
+
+    /// Streams data sets given from now on, whatever their size.
+    #[cfg(test)]
+    pub(super) fn stream_data(&mut self, streamed: bool) {
+        self.most_data = if streamed { 0 } else { u64::MAX };
+    }
+
+    /// Makes bind groups for all compiled programs, after an array has changed.
+    fn bind(&mut self) -> Result<()> {
+        let kernels: Vec<Kernel> = self.programs.iter().flat_map(Compiled::all).map(|d| d.kernel).collect();
+        self.arrays.bind(kernels.into_iter())
+    }
+
+    /// Records a tile of a program into the next submission: with the operations before the tiles where it is the
+    /// first, and those after where it is the last.
+    fn replay(&mut self, program: usize, tile: Tile, batch: usize, update: &Update) -> Result<()> {
+        self.bind()?;
+        let compiled = &self.programs[program];
+        let first = tile.first == 0;
+        let last = (tile.first + tile.rows) as usize == batch;
+        if first && compiled.clear {
+            self.arrays.clear(Role::Partials)?;
+        }
+        let none = [].as_slice();
+        let lists = [
+            (if first { &compiled.prepare } else { none }, Tile::zeroed()),
+            (&compiled.rows, tile),
+            (if last { &compiled.finish } else { none }, Tile::zeroed()),
+        ];
+        self.arrays.replay(&lists, update)?;
+        Ok(())
+    }
+
+    /// Records a program for the device.
+    fn record(&self, program: &Program, fit: Fit) -> Result<[Vec<Dispatch>; 3]> {
+        let bounds = Bounds {
+            workgroups: self.device.limits.max_compute_workgroups_per_dimension,
+            turns: self.device.software.then_some(record::SOFTWARE_TURNS),
+        };
+        let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
+        Ok([recorder().steps(&program.prepare)?, recorder().rows(&program.rows)?, recorder().steps(&program.finish)?])
+    }
+
+    /// Allocates the arrays of a program; those that it shares with others stay large enough for these.
+    fn allocate(&mut self, program: &Program, fit: Fit, gradients: bool) -> Result<(), Failure> {
+        let before = self.programs.iter().map(|p| p.fit.arena_bytes(p.program.arena_rows)).max().unwrap_or(0);
+        self.arrays.grow(Role::Arena, fit.arena_bytes(program.arena_rows).max(before))?;
+        let layout = &self.plan.layout;
+        if gradients {
+            let before = self.programs.iter().filter(|p| p.gradients).map(|p| p.fit.slices).max().unwrap_or(0);
+            let slices = fit.slices.max(before) as u64;
+            self.arrays.grow(Role::Partials, layout.gradient_len() as u64 * 4 * slices)?;
+        }
+        if program.finish.contains(&StepOp::Adam) {
+            self.arrays.grow(Role::FirstMoments, layout.trained as u64 * 4)?;
+            self.arrays.grow(Role::SecondMoments, layout.trained as u64 * 4)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the rows of a tile in order on the device, where the data set as a whole is not.
+    fn stream(&mut self, first: usize, rows: usize) -> Result<()> {
+        let (Some(data), columns) = (&self.data, self.plan.spec.dim as usize) else { return Ok(()) };
+        self.upload.clear();
+        for &row in &self.order[first..first + rows] {
+            self.upload.extend_from_slice(&data.values[row as usize * columns..][..columns]);
+        }
+        self.arrays.grow(Role::Data, (self.upload.len() * 4) as u64)?;
+        self.arrays.write(Role::Data, 0, bytemuck::cast_slice(&self.upload))?;
+        Ok(())
+    }
+
+    fn check_order(&self, first: usize, rows: usize) -> Result<()> {
+        let shape = |what: &str, expected, got| Err(Error::Shape { what: what.to_owned(), expected, got });
+        if rows == 0 {
+            return shape("samples of a training step", 1, 0);
+        }
+        match first.checked_add(rows) {
+            Some(end) if end <= self.order.len() => Ok(()),
+            end => shape("length of the order of the training data", end.unwrap_or(usize::MAX), self.order.len()),
+        }
+    }
+
+    /// Array of some values, and its length in floats.
+    fn place(&self, values: Values) -> (Role, usize) {
+        let layout = &self.plan.layout;
+        match values {
+            Values::Weights => (Role::Weights, layout.len()),
+            Values::FirstMoments => (Role::FirstMoments, layout.trained),
+            Values::SecondMoments => (Role::SecondMoments, layout.trained),
+        }
+    }
+}
+
+/// Cuts a batch into tiles; what each tile's kernels are told, apart from seeds.
+fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = Tile> {
+    (0..batch).step_by(fit.capacity).map(move |first| {
+        let rows = fit.capacity.min(batch - first);
+        let quads = rows.div_ceil(4);
+        Tile {
+            rows: rows as u32,
+            quads: quads as u32,
+            // A tile that is not full lies closer together, so that less of it travels.
+            stride: quads.next_multiple_of(LINE).min(fit.stride()) as u32,
+            first: first as u32,
+            accumulate: u32::from(first > 0),
+            inverse_batch: (1.0 / batch as f64) as f32,
+            ..Tile::zeroed()
+        }
+    })
+}
+
+/// Whether the backward operations of a program write the gradient of every weight.
+fn writes_every_gradient(program: &Program) -> bool {
+    let plan = &program.plan;
+    let stages = (0..plan.stages.len()).all(|wanted| {
+        program.rows.iter().any(|op| matches!(op, Op::NetworksBackward { stage, .. } if *stage == wanted))
+    });
+    let mixes = plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some()).all(|(wanted, _)| {
+        program.finish.contains(&StepOp::ReflectBackward { mix: wanted })
+            && program.rows.iter().any(|op| matches!(op, Op::MixBackward { mix, .. } if *mix == wanted))
+    });
+    stages && mixes
+}
+
+impl Session for GpuSession {
+    fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId> {
+        debug_assert_eq!(program.plan, self.plan, "a session runs programs of its own plan");
+        let gradients =
+            program.rows.iter().any(|op| matches!(op, Op::NetworksBackward { .. } | Op::MixBackward { .. }));
+        let mut most = self.most_samples;
+        let fit = loop {
+            let fit = self.room.fit(&program, rows, most, &self.device.info.name)?;
+            match self.allocate(&program, fit, gradients) {
+                Ok(()) => break fit,
+                Err(Failure::Memory(_)) if fit.capacity > 4 => {
+                    most = (fit.capacity / 2).max(4);
+                    tracing::debug!("{}: not enough memory, tiles of {most} samples now", program.name);
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        };
+        let [prepare, rows, finish] = self.record(&program, fit)?;
+        self.arrays.commands.reserve_launches(prepare.len() + rows.len() + finish.len())?;
+        let clear = gradients && !writes_every_gradient(&program);
+        self.programs.push(Compiled { program, fit, prepare, rows, finish, gradients, clear });
+        self.bind()?;
+        Ok(ProgramId(self.programs.len() - 1))
+    }
+
+    fn run(&mut self, program: ProgramId, job: &Job<'_>) -> Result<Vec<Vec<f32>>> {
+        let compiled = &self.programs[program.0];
+        let (fit, gradients) = (compiled.fit, compiled.gradients);
+        let (inputs, outputs) = (compiled.program.inputs.clone(), compiled.program.outputs.clone());
+        let shape = |what: &str, expected, got| Err(Error::Shape { what: what.to_owned(), expected, got });
+        if inputs.len() != job.inputs.len() {
+            return shape("inputs of the program", inputs.len(), job.inputs.len());
+        }
+        for (buffer, values) in inputs.iter().zip(job.inputs) {
+            let expected = job.rows * buffer.rows as usize;
+            if values.len() != expected {
+                return shape("values of an input", expected, values.len());
+            }
+        }
+        if gradients {
+            self.last_slices = (job.rows > 0).then_some(fit.slices);
+        }
+        let mut results: Vec<Vec<f32>> =
+            outputs.iter().map(|buffer| Vec::with_capacity(job.rows * buffer.rows as usize)).collect();
+        let output_rows: u64 = outputs.iter().map(|buffer| u64::from(buffer.rows)).sum();
+        let tile_bytes = output_rows * fit.capacity as u64 * 4;
+        let fetch_every = (RESULTS / tile_bytes.max(1)).max(1) as usize;
+        let all: Vec<Tile> = tiles(fit, job.rows).collect();
+        for together in all.chunks(fetch_every) {
+            self.arrays.commands.reserve_staging(tile_bytes * together.len() as u64)?;
+            for tile in together {
+                let (first, rows, pitch) = (tile.first as usize, tile.rows as usize, tile.stride as usize * 4);
+                for (buffer, values) in inputs.iter().zip(job.inputs) {
+                    let features = buffer.rows as usize;
+                    let samples = &values[first * features..(first + rows) * features];
+                    to_arena(samples, features, pitch, &mut self.upload);
+                    let offset = u64::from(buffer.first) * pitch as u64 * 4;
+                    self.arrays.write(Role::Arena, offset, bytemuck::cast_slice(&self.upload))?;
+                }
+                let tile = Tile {
+                    seed_lo: job.seed as u32,
+                    seed_hi: (job.seed >> 32) as u32,
+                    start_lo: job.first_row as u32,
+                    start_hi: (job.first_row >> 32) as u32,
+                    loss_cell: RUN_LOSS,
+                    ..*tile
+                };
+                self.replay(program.0, tile, job.rows, &Update::zeroed())?;
+                let pitch = pitch as u64;
+                let parts: Vec<(u64, u64)> =
+                    outputs.iter().map(|b| (u64::from(b.first) * pitch, u64::from(b.rows) * pitch)).collect();
+                self.arrays.stage(Role::Arena, &parts)?;
+            }
+            let fetched = self.arrays.commands.fetch()?;
+            let mut rest = fetched.as_slice();
+            for tile in together {
+                for (buffer, result) in outputs.iter().zip(&mut results) {
+                    let (features, pitch) = (buffer.rows as usize, tile.stride as usize * 4);
+                    let (now, later) = rest.split_at(features * pitch);
+                    from_arena(now, features, pitch, tile.rows as usize, result);
+                    rest = later;
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    fn set_data(&mut self, data: Arc<[f32]>) -> Result<()> {
+        let columns = self.plan.spec.dim as usize;
+        if !data.len().is_multiple_of(columns) {
+            let what = format!("values of the training data, {columns} per row");
+            return Err(Error::Shape { what, expected: data.len() / columns * columns, got: data.len() });
+        }
+        let bytes = data.len() as u64 * 4;
+        let resident = bytes <= self.device.max_array().min(self.most_data)
+            && match self.arrays.grow(Role::Data, bytes) {
+                Ok(()) => true,
+                Err(Failure::Memory(_)) => false,
+                Err(failure) => return Err(failure.into()),
+            };
+        if resident {
+            self.arrays.write(Role::Data, 0, bytemuck::cast_slice(&data))?;
+        } else {
+            tracing::info!("the training data does not fit on the device and is streamed to it");
+        }
+        self.data = Some(Data { rows: data.len() / columns, values: data, resident });
+        // An order is one of the data it was given for.
+        self.order.clear();
+        self.bind()
+    }
+
+    fn set_order(&mut self, order: &[u32]) -> Result<()> {
+        let rows = self.data.as_ref().map_or(0, |data| data.rows);
+        if let Some(&row) = order.iter().find(|&&row| row as usize >= rows) {
+            let what = "rows of the training data that its order names".to_owned();
+            return Err(Error::Shape { what, expected: row as usize + 1, got: rows });
+        }
+        self.order.clear();
+        self.order.extend_from_slice(order);
+        if self.data.as_ref().is_some_and(|data| data.resident) {
+            self.arrays.grow(Role::Order, order.len() as u64 * 4)?;
+            self.arrays.write(Role::Order, 0, bytemuck::cast_slice(order))?;
+            self.bind()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {
+        let compiled = &self.programs[program.0];
+        let (fit, gradients) = (compiled.fit, compiled.gradients);
+        self.check_order(job.first, job.rows)?;
+        let resident = self.data.as_ref().is_some_and(|data| data.resident);
+        let adam = job.adam.adam;
+        let update = Update {
+            rate: job.adam.rate,
+            root: job.adam.root,
+            beta1: adam.beta1,
+            beta2: adam.beta2,
+            eps: adam.eps,
+            l2: adam.l2,
+            grad_clamp: adam.grad_clamp,
+        };
+        for tile in tiles(fit, job.rows) {
+            if !resident {
+                self.stream(job.first + tile.first as usize, tile.rows as usize)?;
+            }
+            let tile = Tile {
+                resident: u32::from(resident),
+                seed_lo: job.seed as u32,
+                seed_hi: (job.seed >> 32) as u32,
+                step: job.step,
+                start_lo: job.first as u32,
+                noise: job.noise,
+                loss_cell: STEP_LOSS,
+                ..tile
+            };
+            self.replay(program.0, tile, job.rows, &update)?;
+        }
+        self.last_rows = Some(job.rows);
+        if gradients {
+            self.last_slices = Some(fit.slices);
+        }
+        self.arrays.commands.step_recorded()?;
+        Ok(())
+    }
+
+    fn loss(&mut self) -> Result<f32> {
+        let Some(rows) = self.last_rows else { return Ok(f32::NAN) };
+        let sum = self.arrays.read(Role::Scratch, STEP_LOSS.into(), 1)?;
+        Ok(sum.first().map_or(f32::NAN, |&sum| (f64::from(sum) / rows as f64) as f32))
+    }
+
+    fn gradients(&mut self) -> Result<Vec<f32>> {
+        let len = self.plan.layout.gradient_len();
+        let mut sum = vec![0.0; len];
+        // Slice by slice, in the order of the kernels that sum them.
+        for slice in 0..self.last_slices.unwrap_or(0) {
+            let copy = self.arrays.read(Role::Partials, (slice * len) as u64, len as u64)?;
+            sum.iter_mut().zip(copy).for_each(|(sum, part)| *sum += part);
+        }
+        Ok(sum)
+    }
+
+    fn read(&mut self, values: Values) -> Result<Vec<f32>> {
+        let (role, len) = self.place(values);
+        if self.arrays.has(role) { self.arrays.read(role, 0, len as u64) } else { Ok(vec![0.0; len]) }
+    }
+
+    fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
+        let (role, len) = self.place(values);
+        if data.len() != len {
+            return Err(Error::Shape { what: format!("{values:?}"), expected: len, got: data.len() });
+        }
+        self.arrays.grow(role, len as u64 * 4)?;
+        self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
+        Ok(())
+    }
+
+    fn dispatches(&self, program: ProgramId) -> usize {
+        self.programs[program.0].all().count()
+    }
+
+    fn memory(&self) -> usize {
+        self.arrays.memory() as usize
+    }
+}

@@ -1,0 +1,199 @@
+//! Plan to u32 tables: what the kernels know of a model.
+
+use crate::plan::{Node, Plan, Stage};
+
+/// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, then six offsets of
+/// weights and biases for s and for t. Read by `shaders/shared/net.wgsl`.
+pub(super) const NODE: usize = 20;
+/// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of weights
+/// and biases, first output, first input. Read by `shaders/weight_gradient.wgsl`.
+pub(super) const JOB: usize = 9;
+/// Outputs and inputs of one weight tile.
+pub(super) const JOB_SIZE: u32 = 32;
+/// In place of a bias's offset: there is none.
+const NO_BIAS: u32 = u32::MAX;
+
+/// Where the tables of a stage begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StageTables {
+    /// [`NODE`] words per node.
+    pub(super) nodes: u32,
+    /// Number of nodes.
+    pub(super) node_count: u32,
+    /// Order of the inverse walk, one word per node.
+    pub(super) walk: u32,
+    /// Two words per column: where its links begin, and their number. A link is two words, the rows of s and t.
+    pub(super) chains: u32,
+    /// Two words per column: where its list of slot rows begins, and its length.
+    pub(super) slots: u32,
+    /// [`JOB`] words per weight tile.
+    pub(super) jobs: u32,
+    /// Number of weight tiles.
+    pub(super) job_count: u32,
+}
+
+/// Where the tables of a mixing begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MixTables {
+    /// Weight tiles of the gradient of Q.
+    pub(super) jobs: u32,
+    /// Number of weight tiles.
+    pub(super) job_count: u32,
+}
+
+/// All tables of a plan in one array.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// The array.
+    pub(super) words: Vec<u32>,
+    /// By stage.
+    pub(super) stages: Vec<StageTables>,
+    /// By mixing.
+    pub(super) mixes: Vec<MixTables>,
+    /// Three words per mixing: dimension, offset of Q, offset of the reflections (0 where there are none).
+    pub(super) mix_list: u32,
+}
+
+impl Tables {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut words = Vec::new();
+        let stages = plan.stages.iter().map(|stage| stage_tables(stage, &mut words)).collect();
+        let mixes = plan
+            .mixes()
+            .map(|mix| {
+                let jobs = words.len() as u32;
+                let job_count = if mix.reflections.is_some() {
+                    push_jobs(
+                        &mut words,
+                        &Product { layer: 0, left: 0, right: 0, n_out: mix.dim, n_in: mix.dim },
+                        mix.q,
+                        NO_BIAS,
+                    )
+                } else {
+                    0
+                };
+                MixTables { jobs, job_count }
+            })
+            .collect();
+        let mix_list = words.len() as u32;
+        for mix in plan.mixes() {
+            words.extend([mix.dim, mix.q, mix.reflections.unwrap_or(0)]);
+        }
+        // A binding must not be empty.
+        words.push(0);
+        Self { words, stages, mixes, mix_list }
+    }
+}
+
+fn stage_tables(stage: &Stage, words: &mut Vec<u32>) -> StageTables {
+    let nodes = words.len() as u32;
+    for node in &stage.nodes {
+        words.extend([node.upper_first, node.upper, node.lower_first, node.lower]);
+        words.extend([node.hidden, node.st, node.hidden_first, node.slot]);
+        for net in [node.s, node.t] {
+            words.extend(net.weight);
+            words.extend(net.bias);
+        }
+    }
+    let walk = words.len() as u32;
+    words.extend(&stage.walk);
+    let chains = push_lists(words, &stage.chains, |link| vec![link.s, link.t]);
+    let slots = push_lists(words, &stage.slots, |&row| vec![row]);
+    let jobs = words.len() as u32;
+    let job_count = stage.nodes.iter().map(|node| push_node_jobs(words, node)).sum();
+    StageTables { nodes, node_count: stage.nodes.len() as u32, walk, chains, slots, jobs, job_count }
+}
+
+/// Writes a heading of (begin, length) per list, then the lists; returns where the heading begins.
+fn push_lists<T>(words: &mut Vec<u32>, lists: &[Vec<T>], item: impl Fn(&T) -> Vec<u32>) -> u32 {
+    let heading = words.len();
+    words.resize(heading + 2 * lists.len(), 0);
+    for (column, list) in lists.iter().enumerate() {
+        words[heading + 2 * column] = words.len() as u32;
+        words[heading + 2 * column + 1] = list.len() as u32;
+        words.extend(list.iter().flat_map(&item));
+    }
+    heading as u32
+}
+
+/// The sum over samples of gradients of outputs times inputs.
+struct Product {
+    /// Which pair of buffers.
+    layer: u32,
+    /// First row of the outputs' gradients within its buffer.
+    left: u32,
+    /// First row of the inputs within its buffer.
+    right: u32,
+    n_out: u32,
+    n_in: u32,
+}
+
+fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
+    let mut count = 0;
+    for (which, net) in [(0, node.s), (1, node.t)] {
+        let (hidden, out) = (node.hidden_first + which * node.hidden, node.st + which * node.lower);
+        let sizes = [node.upper, node.hidden, node.hidden, node.lower];
+        let rows = [node.upper_first, hidden, hidden, out];
+        for layer in 0..3 {
+            let product = Product {
+                layer: layer as u32,
+                left: rows[layer + 1],
+                right: rows[layer],
+                n_out: sizes[layer + 1],
+                n_in: sizes[layer],
+            };
+            count += push_jobs(words, &product, net.weight[layer], net.bias[layer]);
+        }
+    }
+    count
+}
+
+fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) -> u32 {
+    // The bias is one more input.
+    let inputs = product.n_in + u32::from(bias != NO_BIAS);
+    let mut count = 0;
+    for o in (0..product.n_out).step_by(JOB_SIZE as usize) {
+        for k in (0..inputs).step_by(JOB_SIZE as usize) {
+            words.extend([product.layer, product.left, product.right, product.n_out, product.n_in]);
+            words.extend([weight, bias, o, k]);
+            count += 1;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Mixing, Spec};
+
+    #[test]
+    fn every_gradient_belongs_to_exactly_one_weight_tile() {
+        for dim in [1, 2, 3, 7, 20, 33] {
+            let spec = Spec { dim, width: 70, mixing: Mixing::Householder, ..Spec::default() };
+            let plan = Plan::new(&spec).unwrap();
+            let tables = Tables::new(&plan);
+            let mut writers = vec![0; plan.layout.gradient_len()];
+            let lists = tables.stages.iter().map(|s| (s.jobs, s.job_count));
+            for (jobs, count) in lists.chain(tables.mixes.iter().map(|m| (m.jobs, m.job_count))) {
+                for job in tables.words[jobs as usize..].chunks(JOB).take(count as usize) {
+                    let &[_, _, _, n_out, n_in, weight, bias, o0, k0] = job else { unreachable!() };
+                    for o in o0..n_out.min(o0 + JOB_SIZE) {
+                        for k in k0..k0 + JOB_SIZE {
+                            if k < n_in {
+                                writers[(weight + o * n_in + k) as usize] += 1;
+                            } else if k == n_in && bias != NO_BIAS {
+                                writers[(bias + o) as usize] += 1;
+                            }
+                        }
+                    }
+                }
+            }
+            for t in plan.layout.tensors.iter().filter(|t| t.name.ends_with("reflections")) {
+                // Written by the backward of the reflections.
+                writers[t.range()].iter_mut().for_each(|w| *w += 1);
+            }
+            assert!(writers.iter().all(|&w| w == 1), "N = {dim}");
+        }
+    }
+}

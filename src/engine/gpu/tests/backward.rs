@@ -1,0 +1,225 @@
+//! Backward operations, each alone with arbitrary incoming gradients, and the gradient of whole models.
+
+use super::*;
+use crate::plan::{ConditionOn, Mixing, Scale};
+use crate::tape::{Tape, Then};
+
+fn specs(dim: u32) -> [Spec; 2] {
+    let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
+    [base.clone(), Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base }]
+}
+
+fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
+    let device = device();
+    for dim in DIMS {
+        for spec in specs(dim) {
+            let plan = plan(spec);
+            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+            for stage in 0..plan.stages.len() {
+                each(&mut session, &plan, stage);
+            }
+        }
+    }
+}
+
+#[test]
+fn loss() {
+    let device = device();
+    for dim in DIMS {
+        let plan = plan(Spec { dim, ..Spec::default() });
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        for rows in ROWS {
+            let mut case = Case::new(&plan);
+            let [z, log_det, loss, d_z, d_log_det] = [dim, 1, 1, dim, 1].map(|n| case.buffer(n));
+            case.ops.push(Op::Loss { z, log_det, loss, d_z, d_log_det });
+            case.check(&mut session, rows, 1e-6, &format!("loss, N = {dim}"));
+        }
+    }
+}
+
+#[test]
+fn couple_backward() {
+    for_stages(|session, plan, stage| {
+        let s = &plan.stages[stage];
+        for rows in ROWS {
+            let mut case = Case::new(plan);
+            let [x, st, d_to, d_log_det] = [s.dim, s.st_rows, s.dim, 1].map(|n| case.buffer(n));
+            let [d_x, d_st] = [s.dim, s.st_rows].map(|n| case.buffer(n));
+            case.ops.push(Op::CoupleBackward { stage, x, st, d_to, d_log_det, d_x, d_st });
+            case.check(session, rows, 1e-5, &format!("couple backward, N = {}", s.dim));
+        }
+    });
+}
+
+#[test]
+fn networks_backward() {
+    for_stages(|session, plan, stage| {
+        let s = &plan.stages[stage];
+        for rows in ROWS {
+            let mut case = Case::new(plan);
+            let [x, d_st, d_x] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
+            // Random hidden activations: half of them negative, which stand for zeros of the ReLU.
+            let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
+            let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
+            let slots = case.scratch(s.slot_rows);
+            case.ops.push(Op::NetworksBackward { stage, x, hidden, d_st, d_hidden, slots, d_x });
+            case.check(session, rows, 1e-5, &format!("networks backward, N = {}", s.dim));
+        }
+    });
+}
+
+#[test]
+fn wide_networks_backward() {
+    let device = device();
+    for (dim, width) in [(5, 1), (4, 130), (70, 33)] {
+        let plan = plan(Spec { dim, width, blocks: 1, depth: 1, ..Spec::default() });
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let s = &plan.stages[0];
+        let mut case = Case::new(&plan);
+        let [x, d_st, d_x] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
+        let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
+        let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
+        let slots = case.scratch(s.slot_rows);
+        case.ops.push(Op::NetworksBackward { stage: 0, x, hidden, d_st, d_hidden, slots, d_x });
+        case.check(&mut session, 70, 1e-5, &format!("N = {dim}, width {width}"));
+    }
+}
+
+/// More samples than one slice takes.
+#[test]
+fn gradients_over_several_slices() {
+    let plan = plan(Spec { dim: 5, width: 8, blocks: 1, mixing: Mixing::Householder, ..Spec::default() });
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let s = &plan.stages[0];
+    let mut case = Case::new(&plan);
+    let [x, d_st, d_x, d_from] = [s.dim, s.st_rows, s.dim, s.dim].map(|n| case.buffer(n));
+    let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
+    let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
+    let slots = case.scratch(s.slot_rows);
+    case.prepare.push(StepOp::Reflect { mix: 0 });
+    case.ops.push(Op::NetworksBackward { stage: 0, x, hidden, d_st, d_hidden, slots, d_x });
+    case.ops.push(Op::MixBackward { mix: 0, from: x, d_to: d_x, d_from });
+    case.finish.push(StepOp::ReflectBackward { mix: 0 });
+    let (expected, gradients) = case.expect(2_500);
+    let (outputs, got) = case.run(&mut session, 2_500, usize::MAX);
+    assert_close(&outputs[2], &expected[2], 1e-5, "d_x");
+    assert_close(&got, &gradients, 1e-5, "one tile");
+    let (_, got) = case.run(&mut session, 2_500, 1_100);
+    assert_close(&got, &gradients, 1e-5, "three tiles");
+}
+
+#[test]
+fn mix_backward_and_reflections() {
+    let device = device();
+    for dim in DIMS {
+        for mixing in [Mixing::Fixed, Mixing::Householder] {
+            let plan = plan(Spec { dim, mixing, blocks: 3, mix_first: false, width: 5, ..Spec::default() });
+            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+            for rows in ROWS {
+                let mut case = Case::new(&plan);
+                for mix in 0..2 {
+                    let [from, d_to, d_from] = [dim, dim, dim].map(|n| case.buffer(n));
+                    case.ops.push(Op::MixBackward { mix, from, d_to, d_from });
+                    if mixing == Mixing::Householder {
+                        case.prepare.push(StepOp::Reflect { mix });
+                        case.finish.push(StepOp::ReflectBackward { mix });
+                    }
+                }
+                case.check(&mut session, rows, 2e-5, &format!("mix backward, N = {dim}, {mixing:?}"));
+                let what = format!("dispatches, N = {dim}");
+                let id = session.compile(case.program(), rows).unwrap();
+                // Both mixings share the dispatches of the reflections.
+                let expected = if mixing == Mixing::Householder { 1 + 4 + 3 } else { 2 };
+                assert_eq!(session.dispatches(id), expected, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reflections_along_nothing_are_the_identity() {
+    let plan = plan(Spec { dim: 5, mixing: Mixing::Householder, blocks: 1, width: 2, ..Spec::default() });
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mix = plan.mixes().next().unwrap().clone();
+    let mut values = weights(&plan);
+    let at = mix.reflections.unwrap() as usize;
+    values[at + 5..at + 10].fill(0.0);
+    values[at + 20..at + 25].fill(0.0);
+    let mut case = Case::new(&plan);
+    let [from, d_to, d_from] = [5, 5, 5].map(|n| case.buffer(n));
+    case.prepare.push(StepOp::Reflect { mix: 0 });
+    case.ops.push(Op::MixBackward { mix: 0, from, d_to, d_from });
+    case.finish.push(StepOp::ReflectBackward { mix: 0 });
+    let id = session.compile(case.program(), 9).unwrap();
+    session.write(Values::Weights, &values).unwrap();
+    let inputs = case.inputs(9);
+    let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
+    session.run(id, &Job { rows: 9, inputs: &inputs, seed: 0, first_row: 0 }).unwrap();
+    let q = &session.read(Values::Weights).unwrap()[mix.q as usize..][..25];
+    let vectors: Vec<Vec<f64>> = values[at..at + 25].chunks(5).map(|v| v.iter().map(|&a| a.into()).collect()).collect();
+    assert_close(q, &reference::product_of_reflections(&vectors).concat(), 1e-6, "Q");
+    let gradients = session.gradients().unwrap();
+    assert!(gradients[at + 5..at + 10].iter().all(|&g| g == 0.0), "no gradient along nothing");
+    assert!(gradients[at..at + 5].iter().all(|&g| g.is_finite() && g != 0.0));
+}
+
+/// The tape's gradient of the loss of a whole model, against f64 and against finite differences of the f64 loss.
+#[test]
+fn whole_models() {
+    let device = device();
+    for (dim, condition_on, mixing) in [
+        (1, ConditionOn::Input, Mixing::None),
+        (2, ConditionOn::Output, Mixing::Fixed),
+        (7, ConditionOn::Input, Mixing::Householder),
+        (20, ConditionOn::Output, Mixing::Householder),
+    ] {
+        let plan = plan(Spec { dim, condition_on, mixing, width: 16, mix_first: false, ..Spec::default() });
+        let mut tape = Tape::training(plan.clone());
+        let (x, log_det) = (tape.input(), tape.log_det());
+        let (mut z, mut mix) = (x, 0);
+        for block in &plan.blocks {
+            if block.mix.is_some() {
+                z = tape.mix(mix, false, z);
+                mix += 1;
+            }
+            for stage in block.stages.clone() {
+                z = tape.couple(stage, z, log_det);
+            }
+        }
+        let loss = tape.loss(z, log_det);
+        tape.backward();
+        let program = tape.finish("model", vec![z, log_det, loss], Then::Gradients);
+        let input = Numbers(11).take(37 * dim as usize, 1.0);
+        let mut reference = Reference::new(&plan, &weights(&plan));
+        let expected = reference.run(&program, 37, std::slice::from_ref(&input));
+
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        session.write(Values::Weights, &weights(&plan)).unwrap();
+        let id = session.compile(program.clone(), 37).unwrap();
+        let outputs = session.run(id, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+        for (got, want) in outputs.iter().zip(&expected) {
+            assert_close(got, want, 2e-5, &format!("N = {dim}, outputs"));
+        }
+        let gradients = session.gradients().unwrap();
+        for tensor in plan.layout.tensors.iter().filter(|t| t.offset < plan.layout.trained) {
+            let what = format!("N = {dim}, {}", tensor.name);
+            assert_close(&gradients[tensor.range()], &reference.gradients[tensor.range()], 1e-4, &what);
+        }
+
+        // The f64 backward operations are only as good as their agreement with differences.
+        let exact = reference.gradients.clone();
+        let start = weights(&plan);
+        let mean_loss = |i: usize, offset: f64| {
+            let mut moved = Reference::new(&plan, &start);
+            moved.weights[i] += offset;
+            moved.run(&Program { finish: vec![], ..program.clone() }, 37, std::slice::from_ref(&input));
+            moved.loss / 37.0
+        };
+        let largest = exact[..plan.layout.trained].iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        for i in (0..plan.layout.trained).step_by(plan.layout.trained / 40 + 1) {
+            let step = 1e-6;
+            let slope = (mean_loss(i, step) - mean_loss(i, -step)) / (2.0 * step);
+            assert!((slope - exact[i]).abs() <= 1e-5 * largest, "N = {dim}, weight {i}: {slope} and {}", exact[i]);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Devices as programs that embed the library may have them: few features, WebGPU's default limits, gone.
+
+use super::*;
+use crate::engine::Engine;
+use crate::engine::gpu::record::SOFTWARE_TURNS;
+use crate::error::Error;
+use crate::tape::{Tape, Then};
+
+fn raw(limits: impl Fn(&wgpu::Adapter) -> wgpu::Limits, features: wgpu::Features) -> (wgpu::Device, wgpu::Queue) {
+    let adapter = adapter::best_or_software().unwrap();
+    let descriptor =
+        wgpu::DeviceDescriptor { required_limits: limits(&adapter), required_features: features, ..Default::default() };
+    pollster::block_on(adapter.request_device(&descriptor)).unwrap()
+}
+
+/// Loss and gradients of a small model, and a decoded sample.
+fn results(device: Device) -> (Vec<Vec<f32>>, Vec<f32>) {
+    let plan = plan(Spec { dim: 7, width: 20, ..Spec::default() });
+    let mut session = GpuSession::new(Arc::new(device), plan.clone()).unwrap();
+    session.write(Values::Weights, &weights(&plan)).unwrap();
+    let mut tape = Tape::training(plan.clone());
+    let (x, log_det) = (tape.input(), tape.log_det());
+    let mixed = tape.mix(0, false, x);
+    let z = tape.couple(0, mixed, log_det);
+    let loss = tape.loss(z, log_det);
+    tape.backward();
+    let id = session.compile(tape.finish("test", vec![z, loss], Then::Gradients), 50).unwrap();
+    let rows = Numbers(2).take(50 * 7, 1.0);
+    let mut outputs = session.run(id, &Job { rows: 50, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
+    let gradients = session.gradients().unwrap();
+
+    let mut tape = Tape::inference(plan);
+    let x = tape.normal();
+    tape.walk(0, x);
+    let id = session.compile(tape.finish("sample", vec![x], Then::Nothing), 50).unwrap();
+    outputs.extend(session.run(id, &Job { rows: 50, inputs: &[], seed: 8, first_row: 0 }).unwrap());
+    (outputs, gradients)
+}
+
+#[test]
+fn webgpu_defaults_without_any_feature_give_the_same_bits() {
+    let (device, queue) = raw(|_| wgpu::Limits::default(), wgpu::Features::empty());
+    let poor = Device::adopt(device, queue).unwrap();
+    assert_eq!(poor.passing, crate::engine::gpu::shader::Passing::Buffer);
+    let rich = super::device();
+    assert!(results(poor) == results(Arc::into_inner(rich).unwrap()));
+}
+
+#[test]
+fn a_limit_that_is_too_low_is_named() {
+    let limits = |_: &wgpu::Adapter| wgpu::Limits { max_compute_invocations_per_workgroup: 128, ..Default::default() };
+    let (device, queue) = raw(limits, wgpu::Features::empty());
+    let message = Engine::from_wgpu(device, queue).unwrap_err().to_string();
+    assert!(message.contains("max_compute_invocations_per_workgroup must be 256 and is 128"), "{message}");
+}
+
+#[test]
+fn models_too_large_for_the_limits_are_refused_with_numbers() {
+    let limits = |_: &wgpu::Adapter| wgpu::Limits { max_storage_buffer_binding_size: 1 << 16, ..Default::default() };
+    let (device, queue) = raw(limits, wgpu::Features::empty());
+    let device = Arc::new(Device::adopt(device, queue).unwrap());
+    let wide = plan(Spec { dim: 20, width: 200, ..Spec::default() });
+    let message = GpuSession::new(device.clone(), wide).err().unwrap().to_string();
+    assert!(message.contains("65536") && message.contains("weights"), "{message}");
+    // One that fits works in small tiles.
+    let plan = plan(Spec { dim: 4, width: 8, blocks: 1, ..Spec::default() });
+    let mut session = GpuSession::new(device, plan.clone()).unwrap();
+    let mut tape = Tape::inference(plan);
+    let (x, log_det) = (tape.input(), tape.log_det());
+    let z = tape.couple(0, x, log_det);
+    let id = session.compile(tape.finish("test", vec![z], Then::Nothing), 5000).unwrap();
+    let rows = Numbers(1).take(5000 * 4, 1.0);
+    // All weights are zero, so the model is the identity.
+    let outputs = session.run(id, &Job { rows: 5000, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
+    assert_eq!(outputs[0], rows);
+    assert!(session.memory() < 1 << 20);
+}
+
+/// llvmpipe would leave the loops early and give wrong numbers.
+#[test]
+fn software_adapters_refuse_what_would_end_early() {
+    let device = device();
+    if !device.software {
+        return;
+    }
+    let plan = plan(Spec { dim: 2, width: 4000, blocks: 1, ..Spec::default() });
+    let mut session = GpuSession::new(device, plan.clone()).unwrap();
+    let mut tape = Tape::inference(plan);
+    let (x, log_det) = (tape.input(), tape.log_det());
+    let z = tape.couple(0, x, log_det);
+    let error = session.compile(tape.finish("test", vec![z], Then::Nothing), 4).unwrap_err();
+    assert!(matches!(error, Error::Device { .. }));
+    assert!(error.to_string().contains(&SOFTWARE_TURNS.to_string()), "{error}");
+}
+
+#[test]
+fn a_lost_device_is_an_error() {
+    let device = device();
+    let plan = plan(Spec { dim: 3, ..Spec::default() });
+    let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+    let mut tape = Tape::inference(plan);
+    let (x, log_det) = (tape.input(), tape.log_det());
+    let z = tape.couple(0, x, log_det);
+    let id = session.compile(tape.finish("test", vec![z], Then::Nothing), 4).unwrap();
+    device.device.destroy();
+    for _ in 0..2 {
+        let error = session.run(id, &Job { rows: 1, inputs: &[&[0.0; 3]], seed: 0, first_row: 0 }).unwrap_err();
+        assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
+        assert!(session.read(Values::Weights).is_err());
+    }
+}
+
+#[test]
+fn adapters_can_be_listed_and_named() {
+    let all = crate::engine::gpu::adapters();
+    assert!(!all.is_empty());
+    for adapter in &all {
+        let engine = Engine::named(&adapter.index.to_string()).unwrap();
+        assert_eq!(engine.info().name, adapter.name);
+        assert_eq!(engine.info().engine, "gpu");
+        assert_eq!(engine.info().kind, adapter.kind);
+    }
+    let message = Engine::named("no such adapter").unwrap_err().to_string();
+    assert!(all.iter().all(|a| message.contains(&a.name)), "{message}");
+    if let Some(engine) = Engine::real_gpu().unwrap() {
+        assert_ne!(engine.info().kind, "software");
+    }
+    assert!(Engine::gpu().is_ok());
+}

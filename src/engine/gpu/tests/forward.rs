@@ -1,0 +1,175 @@
+//! Forward operations and inverses, each alone.
+
+use super::*;
+use crate::engine::gpu::shader::Kernel;
+use crate::plan::{ConditionOn, Mixing, Scale};
+
+fn specs(dim: u32) -> [Spec; 2] {
+    let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
+    [base.clone(), Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base }]
+}
+
+/// Calls `each` with every stage of models of all dimensions and their session.
+fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
+    let device = device();
+    for dim in DIMS {
+        for spec in specs(dim) {
+            let plan = plan(spec);
+            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+            for stage in 0..plan.stages.len() {
+                each(&mut session, &plan, stage);
+            }
+        }
+    }
+}
+
+#[test]
+fn fill() {
+    let plan = plan(Spec { dim: 3, ..Spec::default() });
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    for rows in ROWS {
+        let mut case = Case::new(&plan);
+        let [_, to, _] = [1, 5, 1].map(|n| case.buffer(n));
+        case.ops.push(Op::Fill { to, value: -2.5 });
+        case.check(&mut session, rows, 0.0, "fill");
+    }
+}
+
+#[test]
+fn mix() {
+    let device = device();
+    for dim in DIMS {
+        let plan = plan(Spec { dim, mixing: Mixing::Fixed, ..Spec::default() });
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        for transpose in [false, true] {
+            for rows in ROWS {
+                let mut case = Case::new(&plan);
+                let [_, from, to, _] = [1, dim, dim, 1].map(|n| case.buffer(n));
+                case.ops.push(Op::Mix { mix: 1, transpose, from, to });
+                case.check(&mut session, rows, 2e-6, &format!("mix, N = {dim}, transpose {transpose}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn networks() {
+    for_stages(|session, plan, stage| {
+        let s = &plan.stages[stage];
+        for rows in ROWS {
+            let mut case = Case::new(plan);
+            let [_, x, _, st, _] = [1, s.dim, 1, s.st_rows, 1].map(|n| case.buffer(n));
+            let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
+            case.ops.push(Op::Networks { stage, x, st, hidden, keep: true });
+            case.check(session, rows, 1e-5, &format!("networks, N = {}", s.dim));
+        }
+    });
+}
+
+#[test]
+fn couple_to_another_buffer_and_in_place() {
+    for_stages(|session, plan, stage| {
+        let s = &plan.stages[stage];
+        for (rows, in_place) in [(1, true), (37, false), (257, true)] {
+            let mut case = Case::new(plan);
+            let [x, to, st, log_det] = [s.dim, s.dim, s.st_rows, 1].map(|n| case.buffer(n));
+            let to = if in_place { x } else { to };
+            case.ops.push(Op::Couple { stage, x, st, to, log_det });
+            case.check(session, rows, 1e-5, &format!("couple, N = {}", s.dim));
+        }
+    });
+}
+
+#[test]
+fn uncouple() {
+    for_stages(|session, plan, stage| {
+        let s = &plan.stages[stage];
+        for rows in ROWS {
+            let mut case = Case::new(plan);
+            let [x, st] = [s.dim, s.st_rows].map(|n| case.buffer(n));
+            case.ops.push(Op::Uncouple { stage, x, st });
+            case.check(session, rows, 1e-5, &format!("uncouple, N = {}", s.dim));
+        }
+    });
+}
+
+#[test]
+fn walk() {
+    for_stages(|session, plan, stage| {
+        let s = &plan.stages[stage];
+        if plan.spec.condition_on == ConditionOn::Output {
+            return;
+        }
+        for rows in ROWS {
+            let mut case = Case::new(plan);
+            let [_, x, st, _] = [1, s.dim, s.st_rows, 1].map(|n| case.buffer(n));
+            let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
+            case.ops.push(Op::Walk { stage, x, st, hidden });
+            case.check(session, rows, 1e-4, &format!("walk, N = {}", s.dim));
+        }
+    });
+}
+
+/// Widths that the groups of threads do not divide, and more outputs than one pass over the groups takes.
+#[test]
+fn wide_networks() {
+    let device = device();
+    for (dim, width) in [(5, 1), (4, 130), (70, 33)] {
+        let plan = plan(Spec { dim, width, blocks: 1, depth: 1, ..Spec::default() });
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let s = &plan.stages[0];
+        let mut case = Case::new(&plan);
+        let [x, st, y] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
+        let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
+        case.ops.push(Op::Networks { stage: 0, x, st, hidden, keep: true });
+        let st = case.scratch(s.st_rows);
+        let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
+        case.ops.push(Op::Walk { stage: 0, x: y, st, hidden });
+        // The inverse divides by scales that are far from 1 at these widths.
+        case.check(&mut session, 70, 1e-3, &format!("N = {dim}, width {width}"));
+    }
+}
+
+#[test]
+fn decoding_inverts_encoding() {
+    let device = device();
+    for condition_on in [ConditionOn::Input, ConditionOn::Output] {
+        let plan = plan(Spec { dim: 20, blocks: 2, width: 40, condition_on, mix_first: false, ..Spec::default() });
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut tape = crate::tape::Tape::inference(plan.clone());
+        let (x, log_det) = (tape.input(), tape.log_det());
+        let mut z = x;
+        for block in &plan.blocks {
+            for stage in block.stages.clone() {
+                z = tape.couple(stage, z, log_det);
+            }
+        }
+        for block in plan.blocks.iter().rev() {
+            for stage in block.stages.clone().rev() {
+                match condition_on {
+                    ConditionOn::Input => tape.walk(stage, z),
+                    ConditionOn::Output => tape.uncouple(stage, z),
+                }
+            }
+        }
+        let id = session.compile(tape.finish("round", vec![z], crate::tape::Then::Nothing), 50).unwrap();
+        session.write(Values::Weights, &Numbers(1).take(plan.layout.len(), 0.2)).unwrap();
+        let input = Numbers(2).take(50 * 20, 1.0);
+        let back = session.run(id, &Job { rows: 50, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+        let expected: Vec<f64> = input.iter().map(|&v| v.into()).collect();
+        assert_close(&back[0], &expected, 2e-5, "round trip");
+    }
+}
+
+#[test]
+fn dispatches_are_few() {
+    let plan = plan(Spec { dim: 20, ..Spec::default() });
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut tape = crate::tape::Tape::inference(plan);
+    let (x, log_det) = (tape.input(), tape.log_det());
+    let z = tape.couple(0, x, log_det);
+    let id = session.compile(tape.finish("one stage", vec![z], crate::tape::Then::Nothing), 10).unwrap();
+    // Fill, networks, couple.
+    assert_eq!(session.dispatches(id), 3);
+    assert!(Kernel::ALL.len() < 30);
+}

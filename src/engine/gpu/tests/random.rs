@@ -1,0 +1,105 @@
+//! Normals and gathering: the numbers of `rng.rs`, computed on the device.
+
+use super::*;
+use crate::engine::StepJob;
+use crate::optim::Adam;
+
+/// Philox4x32-10 on the host.
+fn philox(mut c: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let p = 0xD251_1F53u64 * u64::from(c[0]);
+        let q = 0xCD9E_8D57u64 * u64::from(c[2]);
+        c = [(q >> 32) as u32 ^ c[1] ^ key[0], q as u32, (p >> 32) as u32 ^ c[3] ^ key[1], p as u32];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+    }
+    c
+}
+
+/// Normal number `column` of a sample, from its definition in `rng.rs`, with the transformation in f64.
+fn normal(seed: u64, stream: u32, step: u32, row: u64, column: u32, columns: u32) -> f64 {
+    let group = row.wrapping_mul(columns.div_ceil(4).into()).wrapping_add((column / 4).into());
+    let u = philox([group as u32, (group >> 32) as u32, step, stream], [seed as u32, (seed >> 32) as u32]);
+    let unit = |word: u32| f64::from(((word >> 8) as f32 + 0.5) / 16_777_216.0);
+    let pair = (column % 4 / 2) as usize * 2;
+    let (r, turn) = ((-2.0 * unit(u[pair]).ln()).sqrt(), std::f64::consts::TAU * unit(u[pair + 1]));
+    if column.is_multiple_of(2) { r * turn.cos() } else { r * turn.sin() }
+}
+
+const NOISE: u32 = 4;
+const LATENT: u32 = 5;
+
+#[test]
+fn normals_are_those_of_the_host() {
+    let device = device();
+    for dim in [1, 3, 4, 7, 33] {
+        let plan = plan(Spec { dim, ..Spec::default() });
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut case = Case::new(&plan);
+        let [_, to, _] = [1, dim, 1].map(|n| case.buffer(n));
+        case.ops.push(Op::Normal { to });
+        for (first_row, tile) in [(0, usize::MAX), (u64::from(u32::MAX) - 10, 12)] {
+            session.limit_tiles(tile);
+            let id = session.compile(case.program(), 37).unwrap();
+            let inputs = case.inputs(37);
+            let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
+            let seed = 0x0123_4567_89ab_cdef;
+            let outputs = session.run(id, &Job { rows: 37, inputs: &inputs, seed, first_row }).unwrap();
+            let expected: Vec<f64> =
+                (0..37).flat_map(|r| (0..dim).map(move |c| normal(seed, LATENT, 0, first_row + r, c, dim))).collect();
+            assert_close(&outputs[1], &expected, 5e-7, &format!("N = {dim}, from {first_row}"));
+            assert_eq!(outputs[0], inputs[0], "the row before");
+            assert_eq!(outputs[2], inputs[2], "the row after");
+        }
+    }
+}
+
+/// A program that only gathers; its result stays in the arena and is read by a second program of the same shape.
+fn gathered(session: &mut GpuSession, plan: &Arc<Plan>, job: &StepJob) -> Vec<f32> {
+    let mut case = Case::new(plan);
+    let to = case.scratch(plan.spec.dim);
+    case.ops.push(Op::Gather { to });
+    let id = session.compile(case.program(), job.rows).unwrap();
+    session.step(id, job).unwrap();
+    let mut look = Case::new(plan);
+    look.outputs.push(to);
+    look.arena = case.arena;
+    let id = session.compile(look.program(), job.rows).unwrap();
+    session.run(id, &Job { rows: job.rows, inputs: &[], seed: 0, first_row: 0 }).unwrap().remove(0)
+}
+
+#[test]
+fn rows_come_in_order_and_with_noise() {
+    let device = device();
+    for dim in DIMS {
+        let plan = plan(Spec { dim, ..Spec::default() });
+        let data = Numbers(5).take(100 * dim as usize, 1.0);
+        let order: Vec<u32> = (0..100).map(|i| (i * 37 + 11) % 100).collect();
+        let mut results = vec![];
+        for streamed in [false, true] {
+            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+            session.stream_data(streamed);
+            session.set_data(data.as_slice().into()).unwrap();
+            session.set_order(&order).unwrap();
+            for (rows, noise) in [(1, 0.0), (37, 0.0), (37, 0.25)] {
+                let adam = Adam::default().step(0.1, 1);
+                let job = StepJob { first: 13, rows, noise, seed: 99 << 32 | 5, step: 7, adam };
+                let got = gathered(&mut session, &plan, &job);
+                let expected: Vec<f64> = (0..rows)
+                    .flat_map(|r| {
+                        let row = order[13 + r] as usize * dim as usize;
+                        let data = &data;
+                        (0..dim).map(move |c| {
+                            let z = normal(job.seed, NOISE, 7, r as u64, c, dim);
+                            f64::from(data[row + c as usize]) + f64::from(noise) * z
+                        })
+                    })
+                    .collect();
+                let tolerance = if noise == 0.0 { 0.0 } else { 5e-7 };
+                assert_close(&got, &expected, tolerance, &format!("N = {dim}, {rows} rows, noise {noise}"));
+                results.push((streamed, got));
+            }
+        }
+        let (streamed, resident): (Vec<_>, Vec<_>) = results.into_iter().partition(|(streamed, _)| *streamed);
+        assert!(streamed.iter().map(|r| &r.1).eq(resident.iter().map(|r| &r.1)), "streaming changes bits");
+    }
+}

@@ -1,0 +1,233 @@
+//! Training steps: the update against f64, tiles, streaming, submissions, and what a session keeps.
+
+use super::*;
+use crate::engine::{ProgramId, StepJob};
+use crate::error::Error;
+use crate::optim::{Adam, AdamStep};
+use crate::plan::Mixing;
+use crate::tape::{Tape, Then};
+
+fn model() -> Arc<Plan> {
+    plan(Spec { dim: 5, width: 13, mixing: Mixing::Householder, mix_first: false, ..Spec::default() })
+}
+
+fn trainer(plan: &Arc<Plan>) -> Program {
+    let mut tape = Tape::training(plan.clone());
+    let (x, log_det) = (tape.gather(), tape.log_det());
+    let mut z = x;
+    for block in &plan.blocks {
+        if block.mix.is_some() {
+            z = tape.mix(0, false, z);
+        }
+        for stage in block.stages.clone() {
+            z = tape.couple(stage, z, log_det);
+        }
+    }
+    tape.loss(z, log_det);
+    tape.backward();
+    tape.finish("train", vec![], Then::Step)
+}
+
+/// The same program on rows that the caller gives, without the update.
+fn looker(plan: &Arc<Plan>) -> Program {
+    let Program { arena_rows, mut rows, mut finish, prepare, .. } = trainer(plan);
+    let Op::Gather { to } = rows.remove(0) else { panic!("the first operation gathers") };
+    finish.retain(|op| *op != StepOp::Adam);
+    Program { plan: plan.clone(), name: "look", arena_rows, inputs: vec![to], outputs: vec![], prepare, rows, finish }
+}
+
+const ROWS: usize = 60;
+
+fn data(plan: &Plan) -> Vec<f32> {
+    Numbers(17).take(ROWS * plan.spec.dim as usize, 1.0)
+}
+
+fn session(plan: &Arc<Plan>, streamed: bool, tile: usize) -> (GpuSession, ProgramId) {
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    session.stream_data(streamed);
+    session.limit_tiles(tile);
+    session.write(Values::Weights, &weights(plan)).unwrap();
+    session.set_data(data(plan).into()).unwrap();
+    session.set_order(&(0..ROWS as u32).rev().collect::<Vec<_>>()).unwrap();
+    let id = session.compile(trainer(plan), 37).unwrap();
+    (session, id)
+}
+
+fn job(t: u64) -> StepJob {
+    StepJob { first: 3 * t as usize, rows: 37, noise: 0.0, seed: 4, step: t as u32, adam: step(t) }
+}
+
+fn step(t: u64) -> AdamStep {
+    Adam { grad_clamp: 0.05, l2: 0.01, ..Adam::default() }.step(0.01, t)
+}
+
+fn state(session: &mut GpuSession) -> Vec<Vec<f32>> {
+    [Values::Weights, Values::FirstMoments, Values::SecondMoments].map(|v| session.read(v).unwrap()).to_vec()
+}
+
+#[test]
+fn steps_are_those_of_the_definition() {
+    let plan = model();
+    let (mut session, id) = session(&plan, false, usize::MAX);
+    let mut reference = Reference::new(&plan, &weights(&plan));
+    let program = looker(&plan);
+    let trained = plan.layout.trained;
+    let (mut m, mut v) = (vec![0.0f64; trained], vec![0.0f64; trained]);
+    for t in 1..=5 {
+        session.step(id, &job(t)).unwrap();
+        let rows: Vec<f32> =
+            (0..37).flat_map(|r| data(&plan)[(ROWS - 1 - (3 * t as usize + r)) * 5..][..5].to_vec()).collect();
+        reference.run(&program, 37, &[rows]);
+        let loss = session.loss().unwrap();
+        assert_close(&[loss], &[reference.loss / 37.0], 1e-5, "loss");
+        assert_close(&session.gradients().unwrap()[..trained], &reference.gradients[..trained], 1e-4, "gradients");
+        let AdamStep { adam, rate, root } = step(t);
+        let f = f64::from;
+        for i in 0..trained {
+            let clamp = f(adam.grad_clamp);
+            let g = reference.gradients[i].clamp(-clamp, clamp) + f(adam.l2) * reference.weights[i];
+            m[i] = f(adam.beta1) * m[i] + (1.0 - f(adam.beta1)) * g;
+            v[i] = f(adam.beta2) * v[i] + (1.0 - f(adam.beta2)) * g * g;
+            reference.weights[i] -= f(rate) * m[i] / (v[i].sqrt() * f(root) + f(adam.eps));
+        }
+    }
+    let got = state(&mut session);
+    assert_close(&got[0][..trained], &reference.weights[..trained], 1e-4, "weights");
+    assert_close(&got[1], &m, 1e-3, "first moments");
+    assert_close(&got[2], &v, 1e-3, "second moments");
+}
+
+#[test]
+fn same_bits_however_steps_are_submitted_and_data_comes() {
+    let plan = model();
+    let mut results = vec![];
+    for (streamed, look) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut session, id) = session(&plan, streamed, usize::MAX);
+        for t in 1..=6 {
+            session.step(id, &StepJob { noise: 0.1, ..job(t) }).unwrap();
+            if look {
+                session.loss().unwrap();
+                session.read(Values::Weights).unwrap();
+            }
+        }
+        results.push((session.loss().unwrap(), state(&mut session)));
+    }
+    assert!(results.iter().all(|r| r == &results[0]));
+}
+
+#[test]
+fn tiles_change_nothing_but_rounding() {
+    let plan = model();
+    let mut results = vec![];
+    for (streamed, tile) in [(false, usize::MAX), (false, 8), (true, 8)] {
+        let (mut session, id) = session(&plan, streamed, tile);
+        for t in 1..=3 {
+            session.step(id, &StepJob { noise: 0.1, ..job(t) }).unwrap();
+        }
+        let loss = session.loss().unwrap();
+        results.push((loss, session.gradients().unwrap(), state(&mut session)));
+    }
+    let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
+    assert_close(&[results[1].0], &[results[0].0.into()], 1e-6, "loss");
+    assert_close(&results[1].1, &wide(&results[0].1), 1e-5, "gradients");
+    assert_close(&results[1].2[0], &wide(&results[0].2[0]), 1e-5, "weights");
+    assert!(results[1] == results[2], "streaming changes bits");
+}
+
+#[test]
+fn a_restored_session_goes_on_with_the_same_bits() {
+    let plan = model();
+    let (mut whole, id) = session(&plan, false, usize::MAX);
+    (1..=4).for_each(|t| whole.step(id, &job(t)).unwrap());
+    let (mut first, id) = session(&plan, false, usize::MAX);
+    (1..=2).for_each(|t| first.step(id, &job(t)).unwrap());
+    let (mut second, id) = session(&plan, false, usize::MAX);
+    let all = [Values::Weights, Values::FirstMoments, Values::SecondMoments];
+    for (values, saved) in all.into_iter().zip(state(&mut first)) {
+        second.write(values, &saved).unwrap();
+    }
+    (3..=4).for_each(|t| second.step(id, &job(t)).unwrap());
+    assert!(state(&mut whole) == state(&mut second));
+}
+
+#[test]
+fn an_evaluation_between_steps_disturbs_nothing() {
+    let plan = model();
+    let (mut plain, id) = session(&plan, false, usize::MAX);
+    (1..=3).for_each(|t| plain.step(id, &job(t)).unwrap());
+    let (mut disturbed, id) = session(&plan, false, usize::MAX);
+    let look = disturbed.compile(looker(&plan), 200).unwrap();
+    let rows = Numbers(1).take(200 * 5, 1.0);
+    for t in 1..=3 {
+        disturbed.step(id, &job(t)).unwrap();
+        disturbed.run(look, &Job { rows: 200, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
+    }
+    assert_eq!(plain.loss().unwrap(), disturbed.loss().unwrap());
+    // The rest of the weights is computed from these by whatever program runs next.
+    let trained =
+        |state: Vec<Vec<f32>>| state.into_iter().map(|v| v[..plan.layout.trained].to_vec()).collect::<Vec<_>>();
+    assert!(trained(state(&mut plain)) == trained(state(&mut disturbed)));
+}
+
+#[test]
+fn memory_and_dispatches_stay_the_same_over_many_steps() {
+    let plan = model();
+    let (mut session, id) = session(&plan, true, 16);
+    session.step(id, &job(1)).unwrap();
+    session.loss().unwrap();
+    let before = session.memory();
+    for t in 0..60 {
+        session.step(id, &job(t % 7 + 1)).unwrap();
+    }
+    assert!(session.loss().unwrap().is_finite());
+    assert_eq!(session.memory(), before);
+    // Reflections 1; rows: gather, fill, 2 x (networks, couple), mix, loss 2, backward 2 x (couple, networks 3), mix 2;
+    // reflections 3, Adam.
+    assert_eq!(session.dispatches(id), 1 + 2 + 4 + 1 + 2 + 8 + 2 + 3 + 1);
+}
+
+#[test]
+fn divergence_is_seen() {
+    let plan = model();
+    let (mut session, id) = session(&plan, false, usize::MAX);
+    let mut values = weights(&plan);
+    let bias = plan.layout.tensors.iter().find(|t| t.name == "blocks.0.tree.1.s.0.bias").unwrap();
+    values[bias.offset] = f32::NAN;
+    session.write(Values::Weights, &values).unwrap();
+    session.step(id, &job(1)).unwrap();
+    assert!(session.loss().unwrap().is_nan());
+}
+
+#[test]
+fn wrong_sizes_are_named() {
+    let plan = model();
+    let (mut session, id) = session(&plan, false, usize::MAX);
+    let shape = |result: crate::Result<()>| matches!(result.unwrap_err(), Error::Shape { .. });
+    assert!(shape(session.set_data(vec![0.0; 6].into())));
+    assert!(shape(session.set_order(&[0, ROWS as u32])));
+    assert!(shape(session.step(id, &StepJob { first: 30, ..job(1) })));
+    assert!(shape(session.step(id, &StepJob { rows: 0, ..job(1) })));
+    assert!(shape(session.write(Values::FirstMoments, &[0.0])));
+    let look = session.compile(looker(&plan), 4).unwrap();
+    let run = |session: &mut GpuSession, inputs: &[&[f32]]| {
+        session.run(look, &Job { rows: 2, inputs, seed: 0, first_row: 0 }).map(|_| ())
+    };
+    assert!(shape(run(&mut session, &[])));
+    assert!(shape(run(&mut session, &[&[0.0; 9]])));
+    assert!(run(&mut session, &[&[0.0; 10]]).is_ok());
+    // New data makes the old order void.
+    session.set_data(vec![0.0; 5].into()).unwrap();
+    assert!(shape(session.step(id, &job(1))));
+}
+
+#[test]
+fn no_samples_are_no_work() {
+    let plan = model();
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut program = looker(&plan);
+    program.outputs = program.inputs.clone();
+    let id = session.compile(program, 10).unwrap();
+    let outputs = session.run(id, &Job { rows: 0, inputs: &[&[]], seed: 0, first_row: 0 }).unwrap();
+    assert_eq!(outputs, [Vec::<f32>::new()]);
+    assert!(session.gradients().unwrap().iter().all(|&g| g == 0.0));
+}

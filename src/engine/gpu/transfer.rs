@@ -1,0 +1,294 @@
+//! Values between host and device: layouts, the queue of commands not yet submitted, reading back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::device::{Device, Failure};
+use super::launch::MAX_BYTES;
+use crate::error::{Error, Result};
+
+/// Submissions that may wait on the device before the host does.
+const IN_FLIGHT: usize = 8;
+/// Training steps that share a submission.
+const STEPS_PER_SUBMISSION: usize = 4;
+/// Distance of two launches in their buffer, on devices without immediates; every device can align to it.
+const LAUNCH_PITCH: usize = 256;
+/// Launches that a submission has room for at first, on devices without immediates.
+const LAUNCHES: usize = 512;
+
+/// Row-major samples (rows, features) to feature-major: feature f of sample r at `f * pitch + r`. The rest of each row
+/// is filled with zeros.
+pub(super) fn to_arena(values: &[f32], features: usize, pitch: usize, out: &mut Vec<f32>) {
+    out.clear();
+    out.resize(features * pitch, 0.0);
+    for (r, sample) in values.chunks_exact(features.max(1)).enumerate() {
+        for (f, &value) in sample.iter().enumerate() {
+            out[f * pitch + r] = value;
+        }
+    }
+}
+
+/// The way back: appends `rows` samples to `out`.
+pub(super) fn from_arena(values: &[f32], features: usize, pitch: usize, rows: usize, out: &mut Vec<f32>) {
+    let start = out.len();
+    out.resize(start + rows * features, 0.0);
+    for f in 0..features {
+        let column = &values[f * pitch..f * pitch + rows];
+        for (sample, &value) in out[start..].chunks_exact_mut(features).zip(column) {
+            sample[f] = value;
+        }
+    }
+}
+
+/// A part of a buffer to read, in bytes.
+pub(super) struct Part<'a> {
+    pub(super) buffer: &'a wgpu::Buffer,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Commands on their way to the device.
+pub(super) struct Commands {
+    device: Arc<Device>,
+    encoder: Option<wgpu::CommandEncoder>,
+    /// Training steps that wait in the encoder.
+    steps: usize,
+    in_flight: VecDeque<wgpu::SubmissionIndex>,
+    staging: Option<wgpu::Buffer>,
+    /// Bytes of `staging` that wait to be fetched.
+    staged: u64,
+    /// Launch structs of the commands not yet submitted, and their buffer, on devices without immediates.
+    launches: Vec<u8>,
+    launch_buffer: Option<(wgpu::Buffer, wgpu::BindGroup)>,
+}
+
+impl Commands {
+    pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
+        let mut this = Self {
+            device,
+            encoder: None,
+            steps: 0,
+            in_flight: VecDeque::new(),
+            staging: None,
+            staged: 0,
+            launches: Vec::new(),
+            launch_buffer: None,
+        };
+        this.reserve_launches(LAUNCHES)?;
+        Ok(this)
+    }
+
+    /// Makes room for passes of that many dispatches.
+    pub(super) fn reserve_launches(&mut self, dispatches: usize) -> Result<(), Failure> {
+        let device = self.device.clone();
+        let Some(layout) = &device.launch_layout else { return Ok(()) };
+        if self.launch_room() < dispatches {
+            self.submit()?;
+            self.launch_buffer = Some(device.scoped(|| launch_buffer(&device.device, layout, dispatches))?);
+        }
+        Ok(())
+    }
+
+    /// Launches that one submission can hold.
+    fn launch_room(&self) -> usize {
+        self.launch_buffer.as_ref().map_or(0, |(buffer, _)| buffer.size() as usize / LAUNCH_PITCH)
+    }
+
+    /// Bytes held on the device.
+    pub(super) fn memory(&self) -> u64 {
+        let launches = self.launch_buffer.as_ref().map_or(0, |(buffer, _)| buffer.size());
+        self.staging.as_ref().map_or(0, wgpu::Buffer::size) + launches
+    }
+
+    /// The encoder of the next submission.
+    fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
+        let device = &self.device.device;
+        self.encoder.get_or_insert_with(|| device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()))
+    }
+
+    /// Records at most `dispatches` dispatches in one compute pass.
+    pub(super) fn pass(&mut self, dispatches: usize, each: impl FnOnce(&mut Pass<'_>)) -> Result<(), Failure> {
+        let launches = self.launches.len() / LAUNCH_PITCH;
+        if self.launch_buffer.is_some() && launches + dispatches > self.launch_room() {
+            self.submit()?;
+            self.reserve_launches(dispatches)?;
+        }
+        let device = self.device.clone();
+        let encoder = self.encoder.get_or_insert_with(|| device.device.create_command_encoder(&Default::default()));
+        let buffered = self.launch_buffer.as_ref().map(|(_, group)| (group, &mut self.launches));
+        device.scoped(|| {
+            let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            each(&mut Pass { pass, buffered });
+        })
+    }
+
+    /// Fills a buffer with zeros, after all commands recorded so far.
+    pub(super) fn clear(&mut self, buffer: &wgpu::Buffer) -> Result<(), Failure> {
+        let device = self.device.clone();
+        device.scoped(|| self.encoder().clear_buffer(buffer, 0, None))
+    }
+
+    /// Marks the end of a training step; now and then submits.
+    pub(super) fn step_recorded(&mut self) -> Result<(), Failure> {
+        self.steps += 1;
+        if self.steps >= STEPS_PER_SUBMISSION { self.submit() } else { Ok(()) }
+    }
+
+    /// Hands everything recorded so far to the device.
+    pub(super) fn submit(&mut self) -> Result<(), Failure> {
+        self.steps = 0;
+        let Some(encoder) = self.encoder.take() else { return Ok(()) };
+        let device = self.device.clone();
+        let launches = &self.launches;
+        let index = device.scoped(|| {
+            if let Some((buffer, _)) = &self.launch_buffer
+                && !launches.is_empty()
+            {
+                device.queue.write_buffer(buffer, 0, launches);
+            }
+            device.queue.submit([encoder.finish()])
+        });
+        self.launches.clear();
+        self.in_flight.push_back(index?);
+        if self.in_flight.len() > IN_FLIGHT {
+            device.wait(self.in_flight.pop_front())?;
+        }
+        Ok(())
+    }
+
+    /// Writes to a buffer, after all commands recorded so far.
+    pub(super) fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.submit()?;
+        let device = &self.device;
+        device.scoped(|| device.queue.write_buffer(buffer, offset, bytes))
+    }
+
+    /// Makes room for that many bytes to be staged. Nothing must be staged at the moment.
+    pub(super) fn reserve_staging(&mut self, bytes: u64) -> Result<(), Failure> {
+        self.staged = 0;
+        if self.staging.as_ref().is_some_and(|staging| staging.size() >= bytes) {
+            return Ok(());
+        }
+        // The old one goes first, so that not both are there at once.
+        self.staging = None;
+        let device = &self.device;
+        let size = bytes.next_power_of_two().min(device.limits.max_buffer_size).max(bytes);
+        self.staging = Some(device.scoped(|| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("staging"),
+                size,
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        })?);
+        Ok(())
+    }
+
+    /// Sets parts of buffers aside as they are after all commands recorded so far, behind those set aside before.
+    pub(super) fn stage(&mut self, parts: &[Part<'_>]) -> Result<(), Failure> {
+        let Some(staging) = self.staging.clone() else { return Ok(()) };
+        let device = self.device.clone();
+        device.scoped(|| {
+            for part in parts.iter().filter(|part| part.bytes > 0) {
+                let at = self.staged;
+                self.encoder().copy_buffer_to_buffer(part.buffer, part.offset, &staging, at, part.bytes);
+                self.staged += part.bytes;
+            }
+        })
+    }
+
+    /// Everything that was set aside. Waits for the device.
+    pub(super) fn fetch(&mut self) -> Result<Vec<f32>> {
+        let bytes = std::mem::take(&mut self.staged);
+        self.submit()?;
+        let Some(staging) = self.staging.clone().filter(|_| bytes > 0) else { return Ok(Vec::new()) };
+        let device = self.device.clone();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        device.scoped(|| {
+            staging.map_async(wgpu::MapMode::Read, 0..bytes, move |result| {
+                // The receiver is gone only where waiting failed; then there is nobody to tell.
+                let _ = sender.send(result);
+            });
+        })?;
+        device.wait(self.in_flight.back().cloned())?;
+        self.in_flight.clear();
+        match receiver.try_recv() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(lost(&format!("reading results back failed: {error}"))),
+            Err(_) => return Err(lost("reading results back never ended")),
+        }
+        let values = staging
+            .get_mapped_range(0..bytes)
+            .map(|view| bytemuck::pod_collect_to_vec::<u8, f32>(&view))
+            .map_err(|error| lost(&error.to_string()))?;
+        staging.unmap();
+        Ok(values)
+    }
+}
+
+fn lost(what: &str) -> Error {
+    Error::DeviceLost { what: what.to_owned() }
+}
+
+/// A compute pass that knows how launch structs are passed.
+pub(super) struct Pass<'a> {
+    pub(super) pass: wgpu::ComputePass<'a>,
+    buffered: Option<(&'a wgpu::BindGroup, &'a mut Vec<u8>)>,
+}
+
+impl Pass<'_> {
+    /// Sets the launch struct of the next dispatch.
+    pub(super) fn launch(&mut self, bytes: &[u8]) {
+        match &mut self.buffered {
+            None => self.pass.set_immediates(0, bytes),
+            Some((group, launches)) => {
+                let offset = launches.len();
+                launches.extend_from_slice(bytes);
+                launches.resize(offset + LAUNCH_PITCH, 0);
+                self.pass.set_bind_group(1, *group, &[offset as u32]);
+            }
+        }
+    }
+}
+
+fn launch_buffer(
+    device: &wgpu::Device,
+    layout: &wgpu::BindGroupLayout,
+    launches: usize,
+) -> (wgpu::Buffer, wgpu::BindGroup) {
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("launch"),
+        size: (launches * LAUNCH_PITCH) as u64,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+        buffer: &buffer,
+        offset: 0,
+        size: wgpu::BufferSize::new(MAX_BYTES as u64),
+    });
+    let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: Some("launch"),
+        layout,
+        entries: &[wgpu::BindGroupEntry { binding: 0, resource }],
+    });
+    (buffer, group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let samples: Vec<f32> = (0..15).map(|i| i as f32).collect();
+        let mut arena = vec![9.0];
+        to_arena(&samples, 3, 8, &mut arena);
+        assert_eq!(arena.len(), 24);
+        assert_eq!(arena[8..13], [1.0, 4.0, 7.0, 10.0, 13.0]);
+        let mut back = vec![-1.0];
+        from_arena(&arena, 3, 8, 5, &mut back);
+        assert_eq!(back[0], -1.0);
+        assert_eq!(back[1..], samples);
+    }
+}
