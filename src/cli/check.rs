@@ -1,5 +1,6 @@
 //! `hintflow check`
 
+use std::cmp::Ordering;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -45,8 +46,8 @@ struct Line {
 
 impl Line {
     fn fails(&self) -> bool {
-        // Not `value > limit`: a value that is no number fails.
-        self.limit.is_some_and(|limit| !(self.value <= limit))
+        // A value that is no number compares with nothing, and fails.
+        self.limit.is_some_and(|limit| self.value.partial_cmp(&limit).is_none_or(Ordering::is_gt))
     }
 }
 

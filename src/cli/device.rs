@@ -1,8 +1,8 @@
 //! The options that choose a device.
 
 use clap::Args;
+use hintflow::Result;
 use hintflow::engine::Engine;
-use hintflow::{Error, Result};
 
 /// Options of every command that computes.
 #[derive(Args, Clone, Debug, Default)]
@@ -29,7 +29,19 @@ impl DeviceArgs {
 pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
     let cpu = || if threads == 0 { Engine::cpu() } else { Engine::cpu_with_threads(threads) };
     match device.trim().to_lowercase().as_str() {
-        "auto" | "cpu" => cpu(),
-        _ => Err(Error::Device { what: "no adapter".into() }),
+        "cpu" => cpu(),
+        "gpu" => Engine::gpu(),
+        "auto" => {
+            let engine = Engine::auto()?;
+            if engine.info().engine == "cpu" { cpu() } else { Ok(engine) }
+        }
+        selector => {
+            let engine = Engine::named(selector)?;
+            let info = engine.info();
+            if info.kind == "software" {
+                tracing::warn!("`{}` is a software adapter and slow; the native CPU engine is --device cpu", info.name);
+            }
+            Ok(engine)
+        }
     }
 }
