@@ -271,6 +271,25 @@ fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
     None
 }
 
+/// What to tell where the held-out rows were better scored long before the end.
+fn overfitted(reports: &[EpochReport]) -> Option<String> {
+    /// LL that is too little to speak of.
+    const SLIGHT: f64 = 0.02;
+    let last = reports.last()?;
+    let best = reports
+        .iter()
+        .filter(|r| r.ll.is_some())
+        .max_by(|a, b| a.ll.unwrap_or(f64::NAN).total_cmp(&b.ll.unwrap_or(f64::NAN)))?;
+    let (best_ll, last_ll) = (best.ll?, last.ll?);
+    (best_ll > last_ll + SLIGHT).then(|| {
+        format!(
+            "held-out rows were scored better after epoch {} (LL {best_ll:.4}) than at the end (LL {last_ll:.4}): the model \
+             fits the training rows too closely; take fewer epochs, a smaller width, or more noise (train.noise)",
+            best.epoch
+        )
+    })
+}
+
 struct Run<'a> {
     folder: RunFolder,
     config: Config,
@@ -302,6 +321,9 @@ impl Run<'_> {
         };
         if let Ok(true) = result {
             self.flow.save(&self.folder.model(), true)?;
+            if let Some(text) = overfitted(&super::metrics::read(&self.folder.metrics())?) {
+                observer.warning(&text);
+            }
         }
         self.pictures(observer, matches!(result, Ok(true)));
         manifest.ended = Some(clock::now());

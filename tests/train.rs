@@ -1,0 +1,158 @@
+//! The trainer without files: n + m steps with a checkpoint between are n + m steps without, on every engine.
+
+mod common;
+
+use common::engines;
+use hintflow::config::{Config, preset};
+use hintflow::data::Table;
+use hintflow::flow::FlowBuilder;
+use hintflow::plan::Mixing;
+use hintflow::rng::{Stream, fill_normals};
+use hintflow::train::checkpoint::{About, Checkpoint, Device};
+use hintflow::train::{Dataset, State, Trainer};
+use hintflow::{Engine, Error, Flow};
+
+/// Settings for 60 rows of 5 columns: trained mixing, noise, batches that do not divide the rows, and more rows in an
+/// epoch than there are.
+fn settings(folder: &tempfile::TempDir) -> Config {
+    let path = folder.path().join("t.npy");
+    let value = |i: usize| ((i * 7919 % 997) as f32 / 300.0).sin() + (i % 5) as f32;
+    Table::new(vec![], 5, (0..300).map(value).collect()).unwrap().write(&path, true).unwrap();
+    let mut config = preset::for_tables();
+    config.data.path = Some(path);
+    config.model.width = Some(6);
+    config.model.blocks = 2;
+    config.model.mixing = Mixing::Householder;
+    config.train.batch = Some(13);
+    config.train.batches_per_epoch = Some(12);
+    config.train.epochs = 3;
+    config.train.warmup_epochs = 1;
+    config
+}
+
+fn flow(config: &Config, data: &Dataset, engine: &Engine) -> Flow {
+    let spec = config.model.spec(data.dim as u32).unwrap();
+    let builder = FlowBuilder::from_spec(spec).seed(config.train.seed).standardize(data.standardize.clone());
+    builder.build(engine).unwrap()
+}
+
+/// Takes steps until `until` of them are done; returns what the epochs reported, as bits.
+fn advance(trainer: &mut Trainer<'_>, until: u64) -> Vec<[u64; 2]> {
+    let mut reports = Vec::new();
+    while trainer.position().step < until {
+        trainer.step().unwrap();
+        if trainer.at_epoch_end() {
+            let report = trainer.finish_epoch().unwrap();
+            reports.push([report.train_loss.to_bits(), report.test_loss.unwrap().to_bits()]);
+        }
+    }
+    reports
+}
+
+/// The state as a file gives it back.
+fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state: State) -> State {
+    let about = About {
+        spec: flow.spec().clone(),
+        config: String::new(),
+        data: data.fingerprint.clone(),
+        device: Device::from(&flow.engine().info()),
+    };
+    let path = folder.path().join("c.safetensors");
+    Checkpoint { about, state }.write(&path).unwrap();
+    Checkpoint::read(&path).unwrap().state
+}
+
+fn stopping_changes_nothing(engine: &Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = settings(&folder);
+    let data = Dataset::load(&config, None).unwrap();
+    let whole_flow = flow(&config, &data, engine);
+    let mut whole = Trainer::new(&whole_flow, &config, &data).unwrap();
+    let expected = advance(&mut whole, 36);
+    assert!(whole.is_done());
+
+    // Within an epoch before and after a loss was read, and between two epochs.
+    for stop in [5, 11, 12, 31] {
+        let first_flow = flow(&config, &data, engine);
+        let mut first = Trainer::new(&first_flow, &config, &data).unwrap();
+        let mut reports = advance(&mut first, stop);
+        let state = through_a_file(&folder, &first_flow, &data, first.state().unwrap());
+        let second_flow = flow(&config, &data, engine);
+        let mut second = Trainer::new(&second_flow, &config, &data).unwrap();
+        second.restore(&state).unwrap();
+        reports.extend(advance(&mut second, 36));
+        assert_eq!(reports, expected, "stopped after step {stop}");
+        assert!(second.state().unwrap() == whole.state().unwrap(), "stopped after step {stop}");
+    }
+}
+
+#[test]
+fn stopping_changes_nothing_on_the_native_engine() {
+    stopping_changes_nothing(&engines::cpu());
+}
+
+#[test]
+fn stopping_changes_nothing_on_a_gpu() {
+    stopping_changes_nothing(&engines::gpu());
+}
+
+#[test]
+fn training_lowers_the_loss_on_held_out_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = settings(&folder);
+    // Normals, and columns that follow from them.
+    let mut values = vec![0.0; 2000 * 5];
+    fill_normals(3, Stream::Data, 0, 0, &mut values);
+    for row in values.chunks_exact_mut(5) {
+        row[2] = row[0] + 0.3 * row[2];
+        row[4] = row[1] * row[1] + 0.3 * row[4];
+    }
+    Table::new(vec![], 5, values).unwrap().write(config.data.path.as_ref().unwrap(), true).unwrap();
+    config.train.batch = Some(100);
+    config.train.epochs = 30;
+    let data = Dataset::load(&config, None).unwrap();
+    let flow = flow(&config, &data, &engines::cpu());
+    let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+    let (before, _) = trainer.score().unwrap().unwrap();
+    advance(&mut trainer, 360);
+    let (after, ll) = trainer.score().unwrap().unwrap();
+    assert!(after < before - 1.0, "{before} {after}");
+    // The score is the model's own log-density, without the constant, per column.
+    let mut rows = data.test.clone();
+    data.standardize.as_ref().unwrap().undo(&mut rows).unwrap();
+    let densities = flow.log_prob(&rows).unwrap();
+    let mean = densities.iter().map(|&d| f64::from(d)).sum::<f64>() / data.test_rows() as f64;
+    let own = mean / 5.0 + 0.5 * std::f64::consts::TAU.ln();
+    assert!((own - ll).abs() < 1e-4, "{own} {ll}");
+}
+
+#[test]
+fn states_of_other_models_and_other_settings_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = settings(&folder);
+    let data = Dataset::load(&config, None).unwrap();
+    let engine = engines::cpu();
+    let small = flow(&config, &data, &engine);
+    let mut trainer = Trainer::new(&small, &config, &data).unwrap();
+    advance(&mut trainer, 5);
+    let state = trainer.state().unwrap();
+
+    let mut wider = config.clone();
+    wider.model.width = Some(7);
+    let wide = flow(&wider, &data, &engine);
+    let mut other = Trainer::new(&wide, &wider, &data).unwrap();
+    assert!(matches!(other.restore(&state), Err(Error::Shape { .. })));
+
+    let mut wrong = state.clone();
+    wrong.position.batch = 6;
+    assert!(matches!(trainer.restore(&wrong), Err(Error::Config { .. })));
+    wrong.position.epoch = u64::MAX;
+    assert!(matches!(trainer.restore(&wrong), Err(Error::Config { .. })));
+
+    let mut broken = state;
+    broken.weights[0] = f32::NAN;
+    trainer.restore(&broken).unwrap();
+    assert!(matches!(trainer.state(), Err(Error::Diverged { step: 5, .. })));
+    let stepped = (0..10).find_map(|_| trainer.step().err());
+    assert!(matches!(stepped, Some(Error::Diverged { .. })), "{stepped:?}");
+}
