@@ -139,6 +139,60 @@ pub fn step(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: usi
     })
 }
 
+/// Time of drawing one batch of samples, with their copy to the host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SampleTiming {
+    /// Name of the case.
+    pub case: &'static str,
+    /// "cpu" or "gpu".
+    pub device: &'static str,
+    /// Name of the adapter.
+    pub adapter: String,
+    /// P.
+    pub params: usize,
+    /// B.
+    pub batch: usize,
+    /// Median, milliseconds.
+    pub sample_ms: f64,
+    /// Fastest draw, milliseconds.
+    pub sample_ms_min: f64,
+    /// Slowest draw, milliseconds.
+    pub sample_ms_max: f64,
+    /// Number of draws timed.
+    pub repeats: usize,
+    /// Bytes held on the device.
+    pub peak_bytes: usize,
+}
+
+/// Times the drawing of batches of samples of a case: two to warm up, then `repeats`.
+///
+/// # Errors
+/// As [`step`].
+pub fn sample(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: usize) -> Result<SampleTiming> {
+    let flow = flow(case, condition_on, engine)?;
+    let mut times = Vec::with_capacity(repeats);
+    for i in 0..repeats.max(1) + 2 {
+        let start = Instant::now();
+        flow.sample_from(case.batch, 1, (i * case.batch) as u64)?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    let mut times = times.split_off(2);
+    times.sort_by(f64::total_cmp);
+    let info = engine.info();
+    Ok(SampleTiming {
+        case: case.name,
+        device: info.engine,
+        adapter: info.name,
+        params: flow.parameters(),
+        batch: case.batch,
+        sample_ms: times[times.len() / 2],
+        sample_ms_min: times[0],
+        sample_ms_max: times[times.len() - 1],
+        repeats: times.len(),
+        peak_bytes: flow.with_session(|session| Ok(session.memory()))?,
+    })
+}
+
 /// The model of a case, with a fixed mixing before every block.
 fn flow(case: Case, condition_on: ConditionOn, engine: &Engine) -> Result<Flow> {
     let Case { dim, width, blocks, depth, .. } = case;

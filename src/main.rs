@@ -1,2 +1,9 @@
-//! placeholder
-fn main() {}
+//! The `hintflow` command: see `hintflow --help`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -54,6 +54,8 @@ pub enum Stream {
     Data = 6,
     /// Choice of the validation rows.
     Split = 7,
+    /// Noise added once to the rows that a training is scored on.
+    TestNoise = 8,
 }
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

@@ -3,20 +3,19 @@
 //!
 //! [`run`] is the only place that calls code of an instruction set, after asking the processor.
 
-use super::LANES;
-
 /// A vector of `f32` of one instruction set.
 pub(crate) trait Simd: Copy {
-    /// Values in a vector; divides [`LANES`].
+    /// Values in a vector.
     const WIDTH: usize;
-    /// Vectors of samples in a register tile.
-    const TILE_VECTORS: usize;
     /// The vector.
     type Vector: Copy;
     /// All lanes `value`.
     fn splat(value: f32) -> Self::Vector;
-    /// Reads the first `WIDTH` values.
-    fn load(from: &[f32]) -> Self::Vector;
+    /// Reads `WIDTH` values.
+    ///
+    /// # Safety
+    /// `from` points to `WIDTH` values. (A slice would cost a bounds check and a register in the innermost loops.)
+    unsafe fn load(from: *const f32) -> Self::Vector;
     /// Writes the first `WIDTH` values.
     fn store(vector: Self::Vector, to: &mut [f32]);
     /// `a * b + c`.
@@ -61,7 +60,6 @@ pub(crate) struct Portable;
 
 impl Simd for Portable {
     const WIDTH: usize = 4;
-    const TILE_VECTORS: usize = 2;
     type Vector = [f32; 4];
 
     #[inline(always)]
@@ -69,8 +67,9 @@ impl Simd for Portable {
         [value; 4]
     }
     #[inline(always)]
-    fn load(from: &[f32]) -> [f32; 4] {
-        [from[0], from[1], from[2], from[3]]
+    unsafe fn load(from: *const f32) -> [f32; 4] {
+        // SAFETY: the caller's promise; an array of f32 is aligned like one f32.
+        unsafe { from.cast::<[f32; 4]>().read() }
     }
     #[inline(always)]
     fn store(vector: [f32; 4], to: &mut [f32]) {
@@ -121,7 +120,6 @@ mod avx2 {
     // may enter only on a processor with AVX2 and FMA; loads and stores are within slices whose length is checked.
     impl Simd for Avx2 {
         const WIDTH: usize = 8;
-        const TILE_VECTORS: usize = 3;
         type Vector = __m256;
 
         #[inline(always)]
@@ -130,10 +128,9 @@ mod avx2 {
             unsafe { _mm256_set1_ps(value) }
         }
         #[inline(always)]
-        fn load(from: &[f32]) -> __m256 {
-            let from = &from[..8];
-            // SAFETY: see above.
-            unsafe { _mm256_loadu_ps(from.as_ptr()) }
+        unsafe fn load(from: *const f32) -> __m256 {
+            // SAFETY: see above, and the caller's promise.
+            unsafe { _mm256_loadu_ps(from) }
         }
         #[inline(always)]
         fn store(vector: __m256, to: &mut [f32]) {
@@ -167,5 +164,3 @@ mod avx2 {
         }
     }
 }
-
-const _: () = assert!(LANES.is_multiple_of(Portable::WIDTH));

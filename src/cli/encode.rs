@@ -1,0 +1,56 @@
+//! `hintflow encode`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hintflow::Error;
+use hintflow::data::{check_table_output, write_table};
+
+use super::device::DeviceArgs;
+use super::{Done, model};
+
+const AFTER_HELP: &str = "\
+Example:
+  hintflow encode runs/first table.csv -o latent.npy --log-det logdet.npy";
+
+/// Map rows to latent vectors: x to z
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Encode {
+    /// Run folder, or model file
+    run: PathBuf,
+    /// Table: .csv or .npy
+    data: PathBuf,
+    /// Latent vectors: .npy or .csv
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Also write log |det dz/dx| of each row, in nats and the units of the data
+    #[arg(long, value_name = "FILE")]
+    log_det: Option<PathBuf>,
+    /// Overwrite the files
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+impl Encode {
+    pub(super) fn run(self) -> Done {
+        check_table_output(&self.output, self.force)?;
+        if let Some(path) = &self.log_det {
+            check_table_output(path, self.force)?;
+            if *path == self.output {
+                return Err(Error::config("--log-det", "is the same file as -o; choose another name").into());
+            }
+        }
+        let flow = model::load(&self.run, &self.device)?;
+        let encoded = flow.encode(&model::rows_for(&flow, &self.data)?)?;
+        let (rows, dim) = (encoded.log_det.len(), flow.spec().dim as usize);
+        let names: Vec<_> = (1..=dim).map(|i| format!("z{i}")).collect();
+        write_table(&self.output, &names, rows, dim, &encoded.z, self.force)?;
+        if let Some(path) = &self.log_det {
+            write_table(path, &["log_det".into()], rows, 1, &encoded.log_det, self.force)?;
+        }
+        Ok(0)
+    }
+}

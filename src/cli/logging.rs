@@ -1,0 +1,82 @@
+//! Messages on stderr, above a progress bar where there is one.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::sync::LazyLock;
+
+use indicatif::MultiProgress;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The bars of this process: messages are written above them.
+pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Starts logging.
+pub(super) fn start(quiet: bool, verbose: u8) {
+    let level = match (quiet, verbose) {
+        (true, _) => "warn",
+        // The graphics libraries tell much that only their authors need.
+        (_, 0) => "info,wgpu_core=warn,wgpu_hal=off,naga=warn",
+        (_, 1) => "debug,wgpu_core=warn,wgpu_hal=warn,naga=warn",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).event_format(Plain).with_writer(AboveBars);
+    // Fails only where there is one already.
+    let _ = subscriber.try_init();
+}
+
+/// Writes the message that ends the program.
+pub(super) fn error(text: &str) {
+    let _ = AboveBars.write_all(format!("{} {text}\n", colored("error:", 31)).as_bytes());
+}
+
+fn colored(text: &str, color: u8) -> String {
+    let colors = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    if colors { format!("\u{1b}[1;{color}m{text}\u{1b}[0m") } else { text.into() }
+}
+
+/// `text` or `warning: text`.
+struct Plain;
+
+impl<S, N> FormatEvent<S, N> for Plain
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        match *event.metadata().level() {
+            Level::ERROR => write!(writer, "{} ", colored("error:", 31))?,
+            Level::WARN => write!(writer, "{} ", colored("warning:", 33))?,
+            Level::INFO => {}
+            _ => write!(writer, "{}: ", event.metadata().target())?,
+        }
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// stderr, with the bars out of the way.
+#[derive(Clone, Copy)]
+struct AboveBars;
+
+impl Write for AboveBars {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        BARS.suspend(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl MakeWriter<'_> for AboveBars {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        *self
+    }
+}

@@ -1,0 +1,107 @@
+//! The command line: one file per subcommand. stdout carries results, stderr logs and progress.
+
+mod bench;
+mod check;
+mod decode;
+mod device;
+mod devices;
+mod encode;
+mod interrupt;
+mod log_prob;
+mod logging;
+mod model;
+mod output;
+mod progress;
+mod sample;
+mod simulate;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// What a command returns: an exit code, 0 where all went well.
+type Done = anyhow::Result<u8>;
+
+const AFTER_HELP: &str = "\
+First steps:
+  hintflow train lens                      train on the Lens shapes with the paper's settings
+  hintflow train table.csv                 train on a table of numbers (.csv or .npy)
+  hintflow sample runs/RUN -n 1000         draw samples from a trained model
+  hintflow log-prob runs/RUN table.csv     score rows
+
+Exit codes: 0 ok, 1 error, 2 wrong usage or setting, 3 training diverged, 4 no device or device lost,
+5 a check failed, 130 stopped by Ctrl-C.";
+
+/// Normalizing flows with recursive coupling: train, sample, score.
+#[derive(Parser)]
+#[command(name = "hintflow", version, after_help = AFTER_HELP, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    log: Log,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Args)]
+#[command(next_help_heading = "Messages")]
+struct Log {
+    /// Only warnings and errors on stderr
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// More messages on stderr (twice: all); the variable RUST_LOG chooses by module
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Train(Box<train::Train>),
+    Sample(sample::Sample),
+    LogProb(log_prob::LogProb),
+    Encode(encode::Encode),
+    Decode(decode::Decode),
+    Simulate(simulate::Simulate),
+    Check(check::Check),
+    Devices(devices::Devices),
+    Bench(bench::Bench),
+}
+
+/// Parses the command line and runs it.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start(cli.log.quiet, cli.log.verbose);
+    let quiet = cli.log.quiet;
+    let done = match cli.command {
+        Command::Train(command) => command.run(quiet),
+        Command::Sample(command) => command.run(),
+        Command::LogProb(command) => command.run(),
+        Command::Encode(command) => command.run(),
+        Command::Decode(command) => command.run(),
+        Command::Simulate(command) => command.run(),
+        Command::Check(command) => command.run(),
+        Command::Devices(command) => command.run(),
+        Command::Bench(command) => command.run(),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        // Whoever read our output has seen enough.
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without the chain: the messages of the library hold their causes.
+            logging::error(&error.to_string());
+            ExitCode::from(error.downcast_ref::<hintflow::Error>().map_or(1, hintflow::Error::exit_code))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,101 @@
+//! Models and tables as commands take them: RUN, and files whose columns are those of the model.
+
+use std::path::Path;
+
+use hintflow::data::Table;
+use hintflow::flow::ModelFile;
+use hintflow::train::folder::model_of;
+use hintflow::{Error, Flow, Result};
+
+use super::device::DeviceArgs;
+
+/// Loads the model of a run folder or a model file onto the chosen device.
+pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
+    // The file first: its errors are the user's more often than those of a device.
+    let file = ModelFile::read(&model_of(run)?)?;
+    let engine = device.open()?;
+    tracing::debug!("device: {}", engine.info().name);
+    Flow::from_file(file, &engine)
+}
+
+/// The rows of a file in the model's columns: by name where both have names, else by position.
+pub(super) fn rows_for(flow: &Flow, path: &Path) -> Result<Vec<f32>> {
+    in_columns_of(flow.columns(), flow.spec().dim as usize, Table::read(path)?, path).map(Table::into_values)
+}
+
+/// The rows of a file of latent vectors: columns by position.
+pub(super) fn latent_rows_for(flow: &Flow, path: &Path) -> Result<Vec<f32>> {
+    let table = Table::read(path)?;
+    let expected = flow.spec().dim as usize;
+    if table.dim() != expected {
+        return Err(Error::format(
+            path,
+            format!("the model has {expected} latent columns; the file has {}", table.dim()),
+        ));
+    }
+    Ok(table.into_values())
+}
+
+fn in_columns_of(names: &[String], dim: usize, table: Table, path: &Path) -> Result<Table> {
+    if names.is_empty() || table.columns.is_empty() {
+        if table.dim() != dim {
+            let found = table.dim();
+            return Err(Error::format(path, format!("the model was trained with {dim} columns; the file has {found}")));
+        }
+        return Ok(table);
+    }
+    if names == table.columns {
+        return Ok(table);
+    }
+    let list = |names: Vec<&String>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let missing: Vec<_> = names.iter().filter(|name| !table.columns.contains(name)).collect();
+    if !missing.is_empty() {
+        return Err(Error::format(
+            path,
+            format!(
+                "the model was trained with {dim} columns; the file has {} and lacks {}",
+                table.dim(),
+                list(missing)
+            ),
+        ));
+    }
+    let extra: Vec<_> = table.columns.iter().filter(|name| !names.contains(name)).collect();
+    if extra.is_empty() {
+        tracing::info!("{}: columns are put in the model's order, by name", path.display());
+    } else {
+        tracing::info!("{}: columns are chosen by name; not used: {}", path.display(), list(extra));
+    }
+    table.select(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(String::from).collect()
+    }
+
+    fn matched(model: &str, file: &str) -> Result<Vec<f32>> {
+        let dim = names(file).len();
+        let table = Table::new(names(file), dim, (0..dim).map(|v| v as f32).collect()).unwrap();
+        in_columns_of(&names(model), names(model).len(), table, Path::new("x.csv")).map(Table::into_values)
+    }
+
+    #[test]
+    fn columns_are_matched_by_name() {
+        assert_eq!(matched("a b", "a b").unwrap(), [0.0, 1.0]);
+        assert_eq!(matched("a b", "b a").unwrap(), [1.0, 0.0]);
+        assert_eq!(matched("a b", "c b a").unwrap(), [2.0, 1.0]);
+        let text = matched("a b c d", "d b").unwrap_err().to_string();
+        assert!(text.contains("`a`, `c`") && text.contains("x.csv"), "{text}");
+    }
+
+    #[test]
+    fn without_names_by_position() {
+        let table = |dim| Table::new(vec![], dim, vec![0.0; dim]).unwrap();
+        assert!(in_columns_of(&names("a b"), 2, table(2), Path::new("x.npy")).is_ok());
+        let text = in_columns_of(&names("a b"), 2, table(3), Path::new("x.npy")).unwrap_err().to_string();
+        assert!(text.contains("2 columns; the file has 3"), "{text}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The course of a training on stderr: a bar on a terminal, plain lines otherwise.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use hintflow::train::run::{Observer, Start};
+use hintflow::train::{EpochReport, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::logging::BARS;
+
+/// Plain lines are at least this far apart, so that a training of many short epochs stays readable.
+const BETWEEN_LINES: Duration = Duration::from_secs(1);
+
+/// Shows a training.
+pub(super) struct Shown {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    last_line: Option<Instant>,
+    ll: Option<f64>,
+}
+
+impl Shown {
+    pub(super) fn new(quiet: bool) -> Self {
+        Self { quiet, bar: None, last_line: None, ll: None }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Shown {
+    fn started(&mut self, start: &Start<'_>) {
+        let (spec, train) = (start.flow.spec(), &start.config.train);
+        let info = start.flow.engine().info();
+        let depth = if spec.depth >= hintflow::plan::spec::FULL_DEPTH { "full".into() } else { spec.depth.to_string() };
+        tracing::info!("device: {} ({}, {})", info.name, info.backend, info.kind);
+        tracing::info!(
+            "data:   {}, {} columns, {} training rows, {} held out",
+            start.data.name,
+            start.data.dim,
+            start.data.train_rows(),
+            start.data.test_rows()
+        );
+        tracing::info!(
+            "model:  {} parameters: {} blocks of width {}, recursion depth {depth}",
+            start.flow.parameters(),
+            spec.blocks,
+            spec.width
+        );
+        let (batches, batch) = (train.batches_per_epoch.unwrap_or(0), train.batch.unwrap_or(0));
+        tracing::info!("train:  {} epochs of {batches} batches of {batch} rows, seed {}", train.epochs, train.seed);
+        tracing::info!("folder: {}", start.folder.display());
+        if start.position.step > 0 {
+            tracing::info!("going on after step {} (epoch {})", start.position.step, start.position.epoch + 1);
+        }
+        if !self.quiet && std::io::stderr().is_terminal() {
+            let bar = BARS.add(ProgressBar::new(train.epochs * batches).with_position(start.position.step));
+            let style = ProgressStyle::with_template("{prefix} {wide_bar:.cyan/blue} {pos}/{len}  {msg}");
+            // The template is a constant; if it were wrong, the plain bar would do.
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            self.bar = Some(bar);
+        }
+    }
+
+    fn progress(&mut self, p: &Progress) {
+        let Some(bar) = &self.bar else { return };
+        bar.set_position(p.step);
+        bar.set_prefix(format!("epoch {}/{}", p.epoch, p.epochs));
+        let loss = p.loss.map_or(String::new(), |loss| format!("loss {loss:.4}  "));
+        let ll = self.ll.map_or(String::new(), |ll| format!("LL {ll:.4}  "));
+        bar.set_message(format!("{loss}{ll}{}  {} left", rate(p.rows_per_s), duration(p.eta_s)));
+    }
+
+    fn epoch(&mut self, r: &EpochReport, p: &Progress) {
+        self.ll = r.ll;
+        let due = self.last_line.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) || p.step == p.steps;
+        if self.bar.is_some() || !due {
+            return;
+        }
+        self.last_line = Some(Instant::now());
+        let held_out = match (r.test_loss, r.ll) {
+            (Some(test), Some(ll)) => format!("  test {test:.4}  LL {ll:.4}"),
+            _ => String::new(),
+        };
+        tracing::info!(
+            "epoch {}/{}  step {}/{}  train {:.4}{held_out}  lr {:.2e}  {}  {} left",
+            r.epoch,
+            p.epochs,
+            p.step,
+            p.steps,
+            r.train_loss,
+            r.lr,
+            rate(r.rows_per_s),
+            duration(p.eta_s)
+        );
+    }
+
+    fn note(&mut self, text: &str) {
+        tracing::info!("{text}");
+    }
+
+    fn warning(&mut self, text: &str) {
+        tracing::warn!("{text}");
+    }
+}
+
+fn rate(rows_per_s: f64) -> String {
+    match rows_per_s {
+        r if r >= 1e6 => format!("{:.2}M rows/s", r / 1e6),
+        r if r >= 1e4 => format!("{:.0}k rows/s", r / 1e3),
+        r => format!("{r:.0} rows/s"),
+    }
+}
+
+/// `1:02:03`, `2:03`.
+fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return "?".into();
+    }
+    let s = seconds.round() as u64;
+    let (h, m, s) = (s / 3600, s / 60 % 60, s % 60);
+    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!([0.4, 61.0, 3723.0, f64::NAN].map(duration), ["0:00", "1:01", "1:02:03", "?"]);
+        assert_eq!([12.3, 23_456.0, 1.5e6].map(rate), ["12 rows/s", "23k rows/s", "1.50M rows/s"]);
+    }
+}

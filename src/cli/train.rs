@@ -1,0 +1,184 @@
+//! `hintflow train`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hintflow::config::{Config, Layers, Preset, keys};
+use hintflow::train::run::{self, Options};
+use hintflow::{Error, Result};
+
+use super::device::{self, DeviceArgs};
+use super::progress::Shown;
+use super::{Done, interrupt, output};
+
+const AFTER_HELP: &str = "\
+Examples:
+  hintflow train lens                            the paper's setting: 10^6 rows, 2 blocks, 50 epochs
+  hintflow train lens --set data.rows=100000     the same on fewer rows
+  hintflow train table.csv --out runs/first      any table of numbers
+  hintflow train table.csv --set model.width=128 --set train.epochs=100
+  hintflow train --config runs/first/config.toml the same run again
+  hintflow train --resume runs/first             go on after Ctrl-C or a crash, to the same bits
+
+Settings: defaults < --config < environment (HINTFLOW_TRAIN__LR=0.001) < flags < --set.
+stdout carries one line, the run folder. `--help` lists all settings.";
+
+/// Train a model on a simulated data set or a table
+#[derive(Args)]
+#[command(after_help = AFTER_HELP, after_long_help = long_help())]
+pub(super) struct Train {
+    /// Simulated data set (lens), or a table: .csv or .npy, one row per sample
+    #[arg(value_name = "PRESET|DATA")]
+    source: Option<String>,
+    /// Go on with the run in this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "set", "dry_run"])]
+    resume: Option<PathBuf>,
+
+    /// Table of conditions, for conditional models
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    given: Option<PathBuf>,
+    /// Settings as TOML, for example the config.toml of an earlier run
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    config: Option<PathBuf>,
+    /// One setting; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Settings")]
+    set: Vec<String>,
+    /// Start from the weights of this model file
+    #[arg(long, value_name = "MODEL", help_heading = "Settings")]
+    init: Option<PathBuf>,
+    /// Seed of initial weights, order and noise [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Settings")]
+    seed: Option<u64>,
+    /// Epochs [default: 50]
+    #[arg(long, value_name = "N", help_heading = "Settings")]
+    epochs: Option<u64>,
+    /// Rows of a batch
+    #[arg(long, value_name = "N", help_heading = "Settings")]
+    batch: Option<u64>,
+    /// Learning rate at the start
+    #[arg(long, value_name = "RATE", help_heading = "Settings")]
+    lr: Option<f64>,
+
+    /// Run folder [default: a new one, runs/<date>_<name>_s<seed>]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Use a run folder that is not empty; an earlier run in it is replaced, other files stay
+    #[arg(long, help_heading = "Output")]
+    force: bool,
+    /// Read data and settings, print all settings, train nothing
+    #[arg(long, help_heading = "Output")]
+    dry_run: bool,
+
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+fn long_help() -> String {
+    let width = keys::KEYS.iter().map(|key| key.name.len()).max().unwrap_or(0);
+    let lines: Vec<_> = keys::KEYS.iter().map(|key| format!("  {:width$}  {}", key.name, key.help)).collect();
+    format!("{AFTER_HELP}\n\nAll settings (for --set, and as tables in --config):\n{}", lines.join("\n"))
+}
+
+impl Train {
+    pub(super) fn run(self, quiet: bool) -> Done {
+        let mut config = match &self.resume {
+            Some(dir) => run::settings_of(dir)?,
+            None => self.layers()?.resolve()?,
+        };
+        if self.dry_run {
+            return dry_run(&mut config);
+        }
+        if self.resume.is_some() {
+            config.run.device = self.device.device.clone().unwrap_or(config.run.device);
+            config.run.threads = self.device.threads.map_or(config.run.threads, |n| n as u64);
+        }
+        let threads = usize::try_from(config.run.threads).unwrap_or(0);
+        let engine = device::open(&config.run.device, threads)?;
+        interrupt::listen()?;
+        let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+        let options = Options { command: &command, force: self.force, stop: &interrupt::STOP };
+        let mut shown = Shown::new(quiet);
+        let outcome = match &self.resume {
+            Some(dir) => run::resume(dir, config, &engine, options, &mut shown),
+            None => run::start(config, &engine, options, &mut shown),
+        };
+        shown.finish();
+        let outcome = outcome?;
+        let folder = outcome.folder.display();
+        if !outcome.finished {
+            tracing::warn!("stopped after step {}; go on with: hintflow train --resume {folder}", outcome.step);
+            return Ok(interrupt::EXIT_CODE);
+        }
+        if let Some(ll) = outcome.last.and_then(|report| report.ll) {
+            tracing::info!("finished: LL {ll:.4} nats per column on held-out rows");
+        }
+        output::line(&folder.to_string())?;
+        Ok(0)
+    }
+
+    /// All settings that were given, by source.
+    fn layers(&self) -> Result<Layers> {
+        let mut layers = Layers::new();
+        if let Some(path) = &self.config {
+            layers.file(path)?;
+        }
+        // Names and values that are not Unicode cannot be settings.
+        let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        for name in layers.environment(variables)? {
+            tracing::warn!(
+                "the environment variable {name} is no setting: between table and name belong two underscores"
+            );
+        }
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut flags = Vec::new();
+        if let Some(source) = &self.source {
+            flags.push((source_key(source)?, source.clone(), "the command line"));
+        }
+        let options = [
+            ("data.given", self.given.as_deref().map(text), "--given"),
+            ("model.init", self.init.as_deref().map(text), "--init"),
+            ("train.seed", self.seed.map(|v| v.to_string()), "--seed"),
+            ("train.epochs", self.epochs.map(|v| v.to_string()), "--epochs"),
+            ("train.batch", self.batch.map(|v| v.to_string()), "--batch"),
+            ("train.lr", self.lr.map(|v| format!("{v:?}")), "--lr"),
+            ("run.out", self.out.as_deref().map(text), "--out"),
+            ("run.device", self.device.device.clone(), "--device"),
+            ("run.threads", self.device.threads.map(|v| v.to_string()), "--threads"),
+        ];
+        flags.extend(options.into_iter().filter_map(|(key, value, flag)| value.map(|value| (key, value, flag))));
+        layers.flags(flags)?;
+        layers.assignments(&self.set)?;
+        Ok(layers)
+    }
+}
+
+/// Whether the first argument is a preset or a file.
+fn source_key(source: &str) -> Result<&'static str> {
+    if Preset::named(source).is_some() {
+        return Ok("data.preset");
+    }
+    let path = Path::new(source);
+    if path.extension().is_some() || path.components().count() > 1 || path.exists() {
+        return Ok("data.path");
+    }
+    let presets = Preset::ALL.map(Preset::name).join(", ");
+    let what = format!("`{source}` is neither a simulated data set ({presets}) nor a table (.csv, .npy)");
+    Err(Error::config("data.path", what))
+}
+
+fn dry_run(config: &mut Config) -> Done {
+    let (data, spec) = run::plan(config)?;
+    let train = &config.train;
+    let steps = train.epochs * train.batches_per_epoch.unwrap_or(0);
+    tracing::info!(
+        "data:  {}, {} columns, {} training rows, {} held out",
+        data.name,
+        data.dim,
+        data.train_rows(),
+        data.test_rows()
+    );
+    tracing::info!("model: {} parameters, width {}", hintflow::plan::budget::parameters(&spec), spec.width);
+    tracing::info!("train: {steps} steps of {} rows", train.batch.unwrap_or(0));
+    output::line(config.to_toml()?.trim_end())?;
+    Ok(0)
+}

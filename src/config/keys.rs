@@ -1,0 +1,156 @@
+//! Every setting by name, with its meaning; and the nearest name to a misspelt one.
+
+/// A setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted name: `train.lr`.
+    pub name: &'static str,
+    /// What it means and which values it takes.
+    pub help: &'static str,
+}
+
+const fn key(name: &'static str, help: &'static str) -> Key {
+    Key { name, help }
+}
+
+/// Every setting, in the order of the configuration file.
+pub const KEYS: &[Key] = &[
+    key("model.kind", "\"flow\""),
+    key("model.blocks", "number of blocks"),
+    key("model.depth", "recursion depth: \"full\" or a number; 0 is RealNVP"),
+    key("model.width", "hidden width of the largest networks"),
+    key("model.budget", "instead of a width: the number of parameters to come near to"),
+    key(
+        "model.condition_on",
+        "\"input\": networks see untransformed columns (the paper); \"output\": transformed ones",
+    ),
+    key("model.mixing", "orthogonal map of a block: \"fixed\", \"householder\" (trained) or \"none\""),
+    key("model.mix_first", "whether the first block has one too"),
+    key("model.scale", "log-scale function: \"atan\" (bounded) or \"exp\""),
+    key("model.slope", "slope of \"atan\", 2.544"),
+    key("model.init_sigma", "deviation of the initial weights"),
+    key("model.init", "a model file to start from (--init)"),
+    key("train.epochs", "number of epochs"),
+    key("train.batches_per_epoch", "batches of an epoch; default: all rows once"),
+    key("train.batch", "rows of a batch; default for tables: a fiftieth of the rows, 32 to 10000"),
+    key("train.lr", "learning rate at the start"),
+    key("train.lr_final", "learning rate at the end; falls exponentially, once per epoch"),
+    key("train.warmup_epochs", "epochs with a reduced rate"),
+    key("train.warmup_factor", "factor on the rate in these epochs"),
+    key("train.beta1", "decay of Adam's first moment"),
+    key("train.beta2", "decay of Adam's second moment"),
+    key("train.eps", "added to the root of Adam's second moment"),
+    key("train.l2", "L2 strength, added to the gradient"),
+    key("train.grad_clamp", "bound on each element of the gradient"),
+    key("train.noise", "deviation of the noise added to each batch, after standardisation"),
+    key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
+    key("train.seed", "seed of initial weights, order and noise (--seed)"),
+    key("train.memory", "\"stored\": all activations are kept for the backward pass"),
+    key("data.preset", "simulated data set: \"lens\""),
+    key("data.path", "table to train on: .npy or .csv"),
+    key("data.given", "table of conditions, for conditional models (--given)"),
+    key("data.columns", "columns to model, by name or number from 1: [\"a\", \"b\"] or \"a,b\"; default: all"),
+    key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
+    key("data.validation", "share of a table's rows held out, chosen at random"),
+    key("data.outline", "points of a Lens outline: \"vertices\" or \"arc\""),
+    key("data.rows", "training rows to simulate; of a table: how many of its first rows to take"),
+    key("data.test_rows", "test rows to simulate"),
+    key("data.test_noise", "deviation of noise on held-out rows, for the paper's LL"),
+    key("data.seed", "seed of simulated data and of the held-out rows"),
+    key("run.device", "\"auto\", \"cpu\", \"gpu\", number or name of an adapter (--device)"),
+    key("run.threads", "threads of the CPU engine, 0: all (--threads)"),
+    key("run.out", "run folder (--out)"),
+    key("run.checkpoint_every", "steps between checkpoints; default: each epoch, at most one in ten seconds"),
+];
+
+/// Whether there is a setting of that name.
+pub fn known(name: &str) -> Option<&'static str> {
+    KEYS.iter().map(|k| k.name).find(|k| *k == name)
+}
+
+/// The setting whose name is spelled most like `name`. A name without a table is compared without tables.
+pub fn nearest(name: &str) -> &'static str {
+    let distance = |key: &str| {
+        let full = 2 * edit_distance(name, key);
+        match key.split_once('.') {
+            Some((_, last)) if !name.contains('.') => full.min(2 * edit_distance(name, last) + 1),
+            // The right name in the wrong table is nearer than another name of the right table.
+            Some((_, last)) if name.rsplit('.').next() == Some(last) => full.min(1),
+            _ => full,
+        }
+    };
+    KEYS.iter().map(|k| k.name).min_by_key(|k| distance(k)).unwrap_or("train.lr")
+}
+
+/// Number of letters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
+pub fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Columns, Preset};
+    use super::*;
+    use crate::data::lens::Outline;
+
+    #[test]
+    fn the_list_is_that_of_the_structs() {
+        let mut all = Preset::Lens.config();
+        all.model.width = Some(1);
+        all.model.slope = Some(1.0);
+        all.model.init = Some("a".into());
+        all.data.path = Some("a".into());
+        all.data.given = Some("a".into());
+        all.data.columns = Some(Columns(vec!["a".into()]));
+        all.data.validation = Some(0.5);
+        all.data.outline = Some(Outline::Arc);
+        all.run.out = Some("a".into());
+        all.run.checkpoint_every = Some(1);
+        let table = toml::Table::try_from(&all).unwrap();
+        let mut in_structs = Vec::new();
+        for (section, values) in table {
+            in_structs.extend(values.as_table().unwrap().keys().map(|k| format!("{section}.{k}")));
+        }
+        let mut listed: Vec<_> = KEYS.iter().map(|k| k.name.to_owned()).collect();
+        listed.sort();
+        in_structs.sort();
+        assert_eq!(listed, in_structs);
+    }
+
+    #[test]
+    fn nearest_names() {
+        for (written, meant) in [
+            ("train.lrate", "train.lr"),
+            ("train.epoch", "train.epochs"),
+            ("lr", "train.lr"),
+            ("epoch", "train.epochs"),
+            ("trian.batch", "train.batch"),
+            ("model.lr", "train.lr"),
+            ("model.widht", "model.width"),
+            ("run.checkpointevery", "run.checkpoint_every"),
+        ] {
+            assert_eq!(nearest(written), meant, "{written}");
+        }
+    }
+
+    #[test]
+    fn distances() {
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("ab", "ba"), 1);
+    }
+}

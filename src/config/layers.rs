@@ -1,0 +1,350 @@
+//! Collects settings from their sources: presets < configuration file < environment < flags < `--set`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::{Config, Preset, keys, preset};
+use crate::error::{Error, Result};
+use crate::flow::ModelFile;
+use crate::plan::Spec;
+
+/// Settings that exclude each other: the later source wins, within one source it is an error.
+const RIVALS: [(&str, &str); 2] = [("model.width", "model.budget"), ("data.preset", "data.path")];
+
+/// Prefix of settings in the environment: `HINTFLOW_TRAIN__LR` is `train.lr`.
+const PREFIX: &str = "HINTFLOW_";
+
+/// Beginnings of a variable's name that look like a setting. Others, `HINTFLOW_THREADS` for one, are not ours.
+const SECTIONS: [&str; 4] = ["MODEL_", "TRAIN_", "DATA_", "RUN_"];
+
+/// Settings and where each came from, lowest precedence added first.
+#[derive(Clone, Debug, Default)]
+pub struct Layers {
+    settings: BTreeMap<&'static str, Setting>,
+    layer: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Setting {
+    value: Value,
+    layer: usize,
+    source: String,
+}
+
+impl Layers {
+    /// No settings yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a configuration file. A relative path in it is relative to the working directory, as everywhere.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Format`] where it is no TOML, [`Error::UnknownKey`], [`Error::Config`].
+    pub fn file(&mut self, path: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        self.toml(&text, path)
+    }
+
+    /// Adds the text of a configuration file; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Layers::file`].
+    pub fn toml(&mut self, text: &str, path: &Path) -> Result<()> {
+        self.layer += 1;
+        let table: Table =
+            text.parse().map_err(|e: toml::de::Error| Error::format(path, format!("is not TOML: {e}")))?;
+        for (section, values) in table {
+            let Value::Table(values) = values else {
+                return Err(unknown(&section));
+            };
+            for (name, value) in values {
+                self.set(&format!("{section}.{name}"), value, &path.display().to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the environment: every variable `HINTFLOW_TABLE__NAME`. Returns the names that begin like settings and are
+    /// none, for a warning.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKey`], [`Error::Config`].
+    pub fn environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<Vec<String>> {
+        self.layer += 1;
+        let mut strange = Vec::new();
+        for (variable, text) in variables {
+            let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
+            match rest.split_once("__") {
+                Some((section, name)) => {
+                    let key = format!("{section}.{name}").to_lowercase();
+                    self.set_text(&key, &text, &format!("environment variable {variable}"))?;
+                }
+                None if SECTIONS.iter().any(|section| rest.starts_with(section)) => strange.push(variable),
+                None => {}
+            }
+        }
+        Ok(strange)
+    }
+
+    /// Adds flags of the command line: key, value as text, the flag's name.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where a value does not fit.
+    pub fn flags<'a>(&mut self, flags: impl IntoIterator<Item = (&'a str, String, &'a str)>) -> Result<()> {
+        self.layer += 1;
+        for (key, value, flag) in flags {
+            self.set_text(key, &value, flag)?;
+        }
+        Ok(())
+    }
+
+    /// Adds `--set key=value` assignments. A value is TOML where it can be read as such, otherwise text.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKey`], [`Error::Config`] where there is no `=` or the value does not fit.
+    pub fn assignments(&mut self, assignments: &[String]) -> Result<()> {
+        self.layer += 1;
+        for assignment in assignments {
+            let Some((key, value)) = assignment.split_once('=') else {
+                return Err(Error::config(assignment, "`--set` takes key=value, for example --set train.lr=0.001"));
+            };
+            self.set_text(key.trim(), value.trim(), "--set")?;
+        }
+        Ok(())
+    }
+
+    /// The value of a setting that some source gave, as text.
+    pub fn given(&self, key: &str) -> Option<String> {
+        self.settings.get(key).map(|s| match &s.value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
+    }
+
+    /// All choices made: what the sources gave on top of the starting values of the preset, of the model file
+    /// (`model.init`) or of tables.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where a value is out of range or contradicts another one; errors of reading the model file.
+    pub fn resolve(&self) -> Result<Config> {
+        let mut base = match self.given("data.preset").as_deref().and_then(Preset::named) {
+            Some(preset) => preset.config(),
+            None => preset::for_tables(),
+        };
+        if base.data.preset.is_some() && self.given("data.rows").is_some() {
+            // The paper's batches are those of the paper's number of rows.
+            base.train.batches_per_epoch = None;
+            base.train.batch = None;
+        }
+        let init = self.given("model.init").map(PathBuf::from);
+        let init = init.map(|path| ModelFile::read(&path).map(|file| (path, file))).transpose()?;
+        if let Some((_, file)) = &init {
+            base.model.adopt(&file.plan.spec);
+            base.data.standardize = file.standardize.is_some();
+        }
+        let mut table = to_table(&base)?;
+        for (key, setting) in &self.settings {
+            if let Some((rival, _)) = rival_of(key) {
+                remove(&mut table, rival);
+            }
+            insert(&mut table, key, setting.value.clone());
+        }
+        let config: Config =
+            Value::Table(table).try_into().map_err(|e: toml::de::Error| Error::config("config", e.message()))?;
+        config.validate()?;
+        if let Some((path, file)) = &init {
+            agrees(&config, &file.plan.spec, path)?;
+        }
+        Ok(config)
+    }
+
+    fn set_text(&mut self, key: &str, text: &str, source: &str) -> Result<()> {
+        let literal = format!("value = {text}").parse::<Table>().ok().filter(|t| t.len() == 1);
+        let value = literal.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.into()));
+        match self.set(key, value, source) {
+            // A file may be called 5, and a text may look like a number.
+            Err(Error::Config { .. }) if self.set(key, Value::String(text.into()), source).is_ok() => Ok(()),
+            result => result,
+        }
+    }
+
+    fn set(&mut self, key: &str, value: Value, source: &str) -> Result<()> {
+        let key = keys::known(key).ok_or_else(|| unknown(key))?;
+        let value = fitting(key, value, source)?;
+        if let Some((rival, message)) = rival_of(key)
+            && let Some(other) = self.settings.get(rival)
+        {
+            if other.layer == self.layer {
+                let sources =
+                    if other.source == source { source.into() } else { format!("{} and {source}", other.source) };
+                return Err(Error::config(key, format!("{message} ({sources}); give only one of them")));
+            }
+            self.settings.remove(rival);
+        }
+        self.settings.insert(key, Setting { value, layer: self.layer, source: source.into() });
+        Ok(())
+    }
+}
+
+fn unknown(key: &str) -> Error {
+    Error::UnknownKey { key: key.into(), nearest: keys::nearest(key).into() }
+}
+
+fn rival_of(key: &str) -> Option<(&'static str, String)> {
+    RIVALS.iter().find_map(|&(a, b)| {
+        let rival = if key == a { b } else { a };
+        (key == a || key == b).then(|| (rival, format!("contradicts `{rival}`, which is set too")))
+    })
+}
+
+/// The value in the type of its setting, or an error that says what is expected.
+fn fitting(key: &'static str, value: Value, source: &str) -> Result<Value> {
+    let fits = |value: &Value| -> Result<(), String> {
+        let mut table = to_table(&preset::for_tables()).map_err(|e| e.to_string())?;
+        insert(&mut table, key, value.clone());
+        Value::Table(table).try_into::<Config>().map(|_| ()).map_err(|e| e.message().trim().to_owned())
+    };
+    let why = match fits(&value) {
+        Ok(()) => return Ok(value),
+        Err(why) => why,
+    };
+    // 1e4 is a float in TOML; where a whole number is expected it is meant as one.
+    if let Value::Float(number) = value
+        && number.fract() == 0.0
+        && number.abs() < 9e15
+    {
+        let whole = Value::Integer(number as i64);
+        if fits(&whole).is_ok() {
+            return Ok(whole);
+        }
+    }
+    Err(Error::config(key, format!("{why} (from {source})")))
+}
+
+fn to_table(config: &Config) -> Result<Table> {
+    Table::try_from(config).map_err(|e| Error::config("config", e.to_string()))
+}
+
+fn insert(table: &mut Table, key: &str, value: Value) {
+    if let Some((section, name)) = key.split_once('.')
+        && let Some(Value::Table(section)) = table.get_mut(section)
+    {
+        section.insert(name.into(), value);
+    }
+}
+
+fn remove(table: &mut Table, key: &str) {
+    if let Some((section, name)) = key.split_once('.')
+        && let Some(Value::Table(section)) = table.get_mut(section)
+    {
+        section.remove(name);
+    }
+}
+
+/// Whether the settings describe the model of the file that training starts from.
+fn agrees(config: &Config, spec: &Spec, path: &Path) -> Result<()> {
+    let wanted = config.model.spec(spec.dim)?;
+    let differs = |key: &str, file: String, wanted: String| {
+        let what = format!("is {wanted}, but {} has {file}; leave it out to take the file's", path.display());
+        Err(Error::config(key, what))
+    };
+    macro_rules! same {
+        ($($field:ident),*) => {
+            $(if wanted.$field != spec.$field {
+                let key = concat!("model.", stringify!($field));
+                return differs(key, format!("{:?}", spec.$field), format!("{:?}", wanted.$field));
+            })*
+        };
+    }
+    same!(kind, blocks, condition_on, mixing, mix_first, scale, width);
+    if wanted.depth != spec.depth.min(crate::plan::spec::FULL_DEPTH) {
+        return differs("model.depth", spec.depth.to_string(), wanted.depth.to_string());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(assignments: &[&str]) -> Result<Config> {
+        let mut layers = Layers::new();
+        layers.assignments(&assignments.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())?;
+        layers.resolve()
+    }
+
+    fn message(assignments: &[&str]) -> String {
+        set(assignments).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_are_toml_or_text() {
+        let c = set(&[
+            "train.lr=1e-3",
+            "train.batch=1e4",
+            "model.depth=full",
+            "train.epochs=3",
+            "data.path=dir/x.npy",
+            "run.device=0",
+            "train.shuffle=false",
+            "data.columns=a, b",
+            "train.noise=0",
+        ]);
+        let c = c.unwrap();
+        assert_eq!((c.train.lr, c.train.batch, c.train.epochs, c.train.noise), (1e-3, Some(10_000), 3, 0.0));
+        assert_eq!((c.run.device.as_str(), c.train.shuffle), ("0", false));
+        assert_eq!(c.data.columns.unwrap().0, ["a", "b"]);
+        assert_eq!(set(&["model.depth=2"]).unwrap().model.depth, super::super::Depth::Levels(2));
+    }
+
+    #[test]
+    fn errors_name_key_value_and_source() {
+        let text = message(&["train.lr=fast"]);
+        assert!(text.contains("train.lr") && text.contains("fast") && text.contains("--set"), "{text}");
+        let text = message(&["train.epochs=-1"]);
+        assert!(text.contains("train.epochs") && text.contains("-1"), "{text}");
+        let text = message(&["model.depth=deep"]);
+        assert!(text.contains("\"full\" or a number"), "{text}");
+        assert!(message(&["train.lrate=1"]).contains("did you mean `train.lr`"));
+        assert!(message(&["train.lr"]).contains("key=value"));
+        assert!(message(&["train.batch=1.5"]).contains("train.batch"));
+    }
+
+    #[test]
+    fn later_sources_win_and_rivals_within_one_do_not() {
+        assert!(message(&["model.width=3", "model.budget=100"]).contains("model.width"));
+        let mut layers = Layers::new();
+        layers.toml("[model]\nbudget = 5000\n[train]\nlr = 0.5\nseed = 4", Path::new("c.toml")).unwrap();
+        let env =
+            [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_THREADS", "1"), ("HOME", "/")];
+        let strange = layers.environment(env.map(|(k, v)| (k.into(), v.into()))).unwrap();
+        assert_eq!(strange, ["HINTFLOW_TRAIN_LR"]);
+        layers.flags([("train.seed", "9".to_owned(), "--seed")]).unwrap();
+        layers.assignments(&["model.width=7".into()]).unwrap();
+        let c = layers.resolve().unwrap();
+        assert_eq!((c.model.width, c.model.budget, c.train.lr, c.train.seed), (Some(7), None, 0.25, 9));
+    }
+
+    #[test]
+    fn unknown_keys_of_files_and_environment_are_errors() {
+        let mut layers = Layers::new();
+        assert!(matches!(layers.toml("lr = 1", Path::new("c")), Err(Error::UnknownKey { .. })));
+        assert!(matches!(layers.toml("[train]\nlrr = 1", Path::new("c")), Err(Error::UnknownKey { .. })));
+        assert!(matches!(layers.toml("[train", Path::new("c")), Err(Error::Format { .. })));
+        let env = [("HINTFLOW_TRAIN__LRR".to_owned(), "1".to_owned())];
+        assert!(matches!(layers.environment(env), Err(Error::UnknownKey { .. })));
+    }
+
+    #[test]
+    fn a_written_config_reads_back_equal() {
+        for start in [&["data.preset=lens"][..], &["data.path=x.npy", "model.slope=1.5", "data.columns=[1, \"b\"]"]] {
+            let config = set(start).unwrap();
+            let mut layers = Layers::new();
+            layers.toml(&config.to_toml().unwrap(), Path::new("c")).unwrap();
+            assert_eq!(layers.resolve().unwrap(), config);
+        }
+    }
+}

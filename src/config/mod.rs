@@ -1,0 +1,349 @@
+//! Settings of a training: one tree of tables, the same names in TOML files, in the environment and on the command line.
+//!
+//! [`Config`] is the whole tree with every choice made; [`Layers`] collects settings from their sources in order of
+//! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
+//! starting values: the paper's for a named data set, sensible ones for a table of any size.
+
+pub mod keys;
+mod layers;
+pub mod preset;
+mod validate;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use layers::Layers;
+pub use preset::Preset;
+
+use crate::data::lens::Outline;
+use crate::error::{Error, Result};
+use crate::flow::FlowBuilder;
+use crate::optim::{Adam, Schedule};
+use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
+use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec};
+
+/// All settings of a training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What the model is.
+    pub model: Model,
+    /// How it is trained.
+    pub train: Train,
+    /// On what.
+    pub data: Data,
+    /// Where, and what is kept.
+    pub run: Run,
+}
+
+/// Table `[model]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Kind of model.
+    pub kind: Kind,
+    /// K, the number of blocks.
+    pub blocks: u32,
+    /// D, the recursion depth.
+    pub depth: Depth,
+    /// H, the hidden width of the root's networks; or a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// The number of parameters that the width is chosen for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
+    /// What the networks of a node see.
+    pub condition_on: ConditionOn,
+    /// Orthogonal map of each block.
+    pub mixing: Mixing,
+    /// Whether the first block has a mixing too.
+    pub mix_first: bool,
+    /// Log-scale function.
+    pub scale: ScaleKind,
+    /// Slope of the soft clamp `atan`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slope: Option<f64>,
+    /// Deviation of the initial weights.
+    pub init_sigma: f64,
+    /// A model file whose weights training starts from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<PathBuf>,
+}
+
+/// Table `[train]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Train {
+    /// Number of epochs.
+    pub epochs: u64,
+    /// Batches of an epoch; absent: as many whole batches as the training rows give.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batches_per_epoch: Option<u64>,
+    /// Rows of a batch; absent: chosen from the number of training rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
+    /// Learning rate at the start.
+    pub lr: f64,
+    /// Learning rate that the exponential schedule would reach after the last epoch.
+    pub lr_final: f64,
+    /// Epochs at the start with a reduced rate.
+    pub warmup_epochs: u64,
+    /// Factor on the rate in these epochs.
+    pub warmup_factor: f64,
+    /// Decay of Adam's first moment.
+    pub beta1: f64,
+    /// Decay of Adam's second moment.
+    pub beta2: f64,
+    /// Added to the root of Adam's second moment.
+    pub eps: f64,
+    /// L2 strength, added to the gradient.
+    pub l2: f64,
+    /// Bound on each element of the gradient.
+    pub grad_clamp: f64,
+    /// Deviation of the noise added to x of each batch, in the units of the (standardised) columns.
+    pub noise: f64,
+    /// Whether each epoch takes the rows in a new random order; otherwise in the order of the data.
+    pub shuffle: bool,
+    /// Seed of initial weights, order and noise.
+    pub seed: u64,
+    /// What is kept for the backward pass.
+    pub memory: Memory,
+}
+
+/// Table `[data]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// A simulated data set; or a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
+    /// The table to train on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The table of conditions, for conditional models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<PathBuf>,
+    /// The columns to model, by name or number (from 1); absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
+    /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.
+    pub standardize: bool,
+    /// Share of a table's rows that are held out, chosen at random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
+    /// Which points of a Lens outline are transformed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outline: Option<Outline>,
+    /// Training rows of a simulated data set; of a table, how many of its first rows are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// Test rows of a simulated data set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_rows: Option<u64>,
+    /// Deviation of the noise added to the held-out rows, once, before they are scored.
+    pub test_noise: f64,
+    /// Seed of simulated data and of the choice of held-out rows.
+    pub seed: u64,
+}
+
+/// Table `[run]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// "auto", "cpu", "gpu", the number of an adapter or a part of its name.
+    pub device: String,
+    /// Threads of the native CPU engine; 0: one per processor.
+    pub threads: u64,
+    /// The run folder; absent: a new one below `runs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out: Option<PathBuf>,
+    /// Steps between checkpoints; absent: at the end of an epoch, at most one in ten seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_every: Option<u64>,
+}
+
+/// Recursion depth: a number of levels, or no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// No limit: down to nodes of three columns.
+    Full,
+    /// At most this many levels below the root; 0 is RealNVP.
+    Levels(u32),
+}
+
+/// Name of the log-scale function; its slope is a setting of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScaleKind {
+    /// `slope * atan(a)`.
+    #[default]
+    Atan,
+    /// `a`.
+    Exp,
+}
+
+/// What is kept for the backward pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// All activations.
+    #[default]
+    Stored,
+}
+
+/// Columns by name or number. In settings either a list or one text with commas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Columns(pub Vec<String>);
+
+impl Model {
+    /// The model these settings ask for, for data of `dim` columns. A budget is turned into its width.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where a setting is out of range.
+    pub fn spec(&self, dim: u32) -> Result<Spec> {
+        let spec = Spec {
+            kind: self.kind,
+            dim,
+            cond_dim: 0,
+            blocks: self.blocks,
+            depth: match self.depth {
+                Depth::Full => FULL_DEPTH,
+                Depth::Levels(levels) => levels,
+            },
+            width: self.width.unwrap_or(1),
+            condition_on: self.condition_on,
+            mixing: self.mixing,
+            mix_first: self.mix_first,
+            scale: match self.scale {
+                ScaleKind::Atan => Scale::Atan { slope: self.slope.map_or(DEFAULT_SLOPE, |s| s as f32) },
+                ScaleKind::Exp => Scale::Exp,
+            },
+        };
+        let builder = FlowBuilder::from_spec(spec);
+        match self.budget {
+            Some(budget) if self.width.is_none() => builder.budget(budget).spec(),
+            _ => builder.spec(),
+        }
+    }
+
+    /// Takes over the choices of a model that exists.
+    pub fn adopt(&mut self, spec: &Spec) {
+        self.kind = spec.kind;
+        self.blocks = spec.blocks;
+        self.depth = if spec.depth >= FULL_DEPTH { Depth::Full } else { Depth::Levels(spec.depth) };
+        self.width = Some(spec.width);
+        self.budget = None;
+        self.condition_on = spec.condition_on;
+        self.mixing = spec.mixing;
+        self.mix_first = spec.mix_first;
+        (self.scale, self.slope) = match spec.scale {
+            // Through text, so that 2.544 stays 2.544 and not its nearest f32 in 17 digits.
+            Scale::Atan { slope } => (ScaleKind::Atan, slope.to_string().parse().ok()),
+            Scale::Exp => (ScaleKind::Exp, None),
+        };
+    }
+}
+
+impl Train {
+    /// Constants of the optimiser.
+    pub fn adam(&self) -> Adam {
+        Adam {
+            beta1: self.beta1 as f32,
+            beta2: self.beta2 as f32,
+            eps: self.eps as f32,
+            l2: self.l2 as f32,
+            grad_clamp: self.grad_clamp as f32,
+        }
+    }
+
+    /// Learning rate per epoch.
+    pub fn schedule(&self) -> Schedule {
+        Schedule {
+            lr: self.lr,
+            lr_final: self.lr_final,
+            epochs: self.epochs,
+            warmup_epochs: self.warmup_epochs,
+            warmup_factor: self.warmup_factor,
+        }
+    }
+}
+
+impl Config {
+    /// The settings as a TOML file that gives the same run again.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where a number has no place in TOML (a seed of 2^63 or more).
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|e| Error::config("config", e.to_string()))
+    }
+}
+
+impl Serialize for Depth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Full => serializer.serialize_str("full"),
+            Self::Levels(levels) => serializer.serialize_u32(*levels),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Depth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Depth;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"full\" or a number of levels")
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Depth, E> {
+                u64::try_from(v)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(v), &self))
+                    .and_then(|v| self.visit_u64(v))
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> std::result::Result<Depth, E> {
+                Ok(match u32::try_from(v) {
+                    Ok(levels) if levels < FULL_DEPTH => Depth::Levels(levels),
+                    _ => Depth::Full,
+                })
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Depth, E> {
+                if v == "full" { Ok(Depth::Full) } else { Err(E::invalid_value(de::Unexpected::Str(v), &self)) }
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Columns {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Columns;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of column names or numbers, or one text with commas")
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Columns, E> {
+                Ok(Columns(vec![v.to_string()]))
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Columns, E> {
+                Ok(Columns(v.split(',').map(|name| name.trim().to_owned()).collect()))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Columns, A::Error> {
+                let mut names = Vec::new();
+                while let Some(value) = seq.next_element::<toml::Value>()? {
+                    names.push(match value {
+                        toml::Value::String(name) => name,
+                        toml::Value::Integer(number) => number.to_string(),
+                        other => return Err(de::Error::invalid_type(de::Unexpected::Other(other.type_str()), &self)),
+                    });
+                }
+                Ok(Columns(names))
+            }
+        }
+        deserializer.deserialize_any(List)
+    }
+}

@@ -1,0 +1,144 @@
+//! Ranges of all settings, and settings that do not go together.
+
+use super::{Config, ScaleKind};
+use crate::error::{Error, Result};
+
+impl Config {
+    /// Checks every range, and that no two settings contradict each other.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the setting, its value and the values it may have.
+    pub fn validate(&self) -> Result<()> {
+        self.model_ranges()?;
+        self.train_ranges()?;
+        self.data_ranges()
+    }
+
+    fn model_ranges(&self) -> Result<()> {
+        let m = &self.model;
+        at_least("model.blocks", m.blocks.into(), 1)?;
+        m.width.map_or(Ok(()), |v| at_least("model.width", v.into(), 1))?;
+        m.budget.map_or(Ok(()), |v| at_least("model.budget", v, 1))?;
+        number("model.init_sigma", m.init_sigma, "0 or more", |v| v >= 0.0)?;
+        if let Some(slope) = m.slope {
+            number("model.slope", slope, "more than 0", |v| v > 0.0)?;
+            if m.scale == ScaleKind::Exp {
+                return Err(Error::config(
+                    "model.slope",
+                    "belongs to model.scale = \"atan\"; with \"exp\" leave it out",
+                ));
+            }
+        }
+        if m.width.is_some() && m.budget.is_some() {
+            return Err(Error::config(
+                "model.width",
+                "contradicts `model.budget`, which is set too; give only one of them",
+            ));
+        }
+        // Everything else about the model, with the smallest number of columns.
+        m.spec(1).map(|_| ()).or_else(|e| match e {
+            // Whether a budget suffices depends on the data.
+            Error::Config { key, .. } if key == "model.budget" => Ok(()),
+            other => Err(other),
+        })
+    }
+
+    fn train_ranges(&self) -> Result<()> {
+        let t = &self.train;
+        at_least("train.epochs", t.epochs, 1)?;
+        t.batch.map_or(Ok(()), |v| at_least("train.batch", v, 1))?;
+        t.batches_per_epoch.map_or(Ok(()), |v| at_least("train.batches_per_epoch", v, 1))?;
+        for (key, value) in [
+            ("train.lr", t.lr),
+            ("train.lr_final", t.lr_final),
+            ("train.warmup_factor", t.warmup_factor),
+            ("train.eps", t.eps),
+            ("train.grad_clamp", t.grad_clamp),
+        ] {
+            number(key, value, "more than 0", |v| v > 0.0)?;
+        }
+        for (key, value) in [("train.beta1", t.beta1), ("train.beta2", t.beta2)] {
+            number(key, value, "at least 0 and less than 1", |v| v >= 0.0 && (v as f32) < 1.0)?;
+        }
+        for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
+            number(key, value, "0 or more", |v| v >= 0.0)?;
+        }
+        seed("train.seed", t.seed)
+    }
+
+    fn data_ranges(&self) -> Result<()> {
+        let d = &self.data;
+        number("data.test_noise", d.test_noise, "0 or more", |v| v >= 0.0)?;
+        seed("data.seed", d.seed)?;
+        if let Some(share) = d.validation {
+            number("data.validation", share, "a share of the rows, at least 0 and less than 1", |v| {
+                (0.0..1.0).contains(&v)
+            })?;
+        }
+        d.rows.map_or(Ok(()), |v| at_least("data.rows", v, 1))?;
+        self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
+        if d.given.is_some() {
+            let what = "is for conditional models; a \"flow\" has no conditions, leave it out";
+            return Err(Error::config("data.given", what));
+        }
+        let only = |key: &str, what: &str, set: bool| if set { Err(Error::config(key, what)) } else { Ok(()) };
+        if d.preset.is_some() {
+            let simulated = "is for tables; a simulated data set has test rows of its own (data.test_rows)";
+            only("data.validation", simulated, d.validation.is_some())?;
+            only("data.columns", "is for tables; a simulated data set is modelled whole", d.columns.is_some())
+        } else {
+            only("data.outline", "is for the simulated data set lens", d.outline.is_some())?;
+            only("data.test_rows", "is for simulated data sets; for a table set data.validation", d.test_rows.is_some())
+        }
+    }
+}
+
+fn at_least(key: &str, value: u64, least: u64) -> Result<()> {
+    if value >= least { Ok(()) } else { Err(Error::config(key, format!("must be at least {least}, is {value}"))) }
+}
+
+fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> Result<()> {
+    // The engines compute in f32, where a huge number would be infinite.
+    let fits = value.is_finite() && (value as f32).is_finite() && within(value);
+    if fits { Ok(()) } else { Err(Error::config(key, format!("must be {range}, is {value}"))) }
+}
+
+fn seed(key: &str, value: u64) -> Result<()> {
+    // TOML has no larger integers, and the resolved settings are written as TOML.
+    let fits = i64::try_from(value).is_ok();
+    if fits { Ok(()) } else { Err(Error::config(key, format!("must be less than 2^63, is {value}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::preset::{Preset, for_tables};
+
+    #[test]
+    fn starting_values_are_valid() {
+        for_tables().validate().unwrap();
+        for preset in Preset::ALL {
+            preset.config().validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn out_of_range_values_are_named() {
+        type Change = fn(&mut super::Config);
+        let cases: [(&str, Change); 8] = [
+            ("train.epochs", |c| c.train.epochs = 0),
+            ("train.lr", |c| c.train.lr = f64::NAN),
+            ("train.beta2", |c| c.train.beta2 = 1.0),
+            ("train.noise", |c| c.train.noise = -1.0),
+            ("data.validation", |c| c.data.validation = Some(1.0)),
+            ("data.test_rows", |c| c.data.test_rows = Some(1)),
+            ("model.width", |c| c.model.width = Some(0)),
+            ("data.given", |c| c.data.given = Some("y.npy".into())),
+        ];
+        for (key, change) in cases {
+            let mut config = for_tables();
+            change(&mut config);
+            let text = config.validate().unwrap_err().to_string();
+            assert!(text.contains(key), "{key}: {text}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Checkpoints: everything a training goes on from, in one file that is whole or absent.
+//!
+//! A safetensors file with the weight arena and Adam's two moments. Its metadata holds [`About`] as JSON under `hintflow_checkpoint` and, under `sha256`,
+//! the digest of that JSON and all tensors, so that damage anywhere is seen. Random numbers need no state of their
+//! own: they are functions of the seed in the settings and of the position.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::trainer::{Position, State};
+use crate::data::atomic::write_atomic;
+use crate::engine::DeviceInfo;
+use crate::error::{Error, Result};
+use crate::plan::Spec;
+
+const KEY: &str = "hintflow_checkpoint";
+const DIGEST: &str = "sha256";
+const FORMAT: u32 = 1;
+const TENSORS: [&str; 3] = ["weights", "first_moments", "second_moments"];
+/// How many checkpoints are kept.
+const KEPT: usize = 2;
+
+/// A checkpoint in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// What it belongs to.
+    pub about: About,
+    /// What the training goes on from.
+    pub state: State,
+}
+
+/// The training that a checkpoint belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// The model.
+    pub spec: Spec,
+    /// The settings as TOML.
+    pub config: String,
+    /// [`super::Dataset::fingerprint`].
+    pub data: String,
+    /// The device: bits are the same on the same kind of device only.
+    pub device: Device,
+}
+
+/// What decides the bits of a device's results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// "cpu" or "gpu".
+    pub engine: String,
+    /// Instruction set, or adapter and driver.
+    pub arithmetic: String,
+}
+
+impl From<&DeviceInfo> for Device {
+    fn from(info: &DeviceInfo) -> Self {
+        let arithmetic = match info.engine {
+            // The native engine gives the same bits for any number of threads, which its name contains.
+            "cpu" => info.name.rsplit(", ").next().unwrap_or_default().to_owned(),
+            _ => format!("{}, {}, {}", info.name, info.backend, info.driver),
+        };
+        Self { engine: info.engine.into(), arithmetic }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: u32,
+    about: About,
+    position: Position,
+    /// Bits of the sum, which a decimal number might not give back.
+    loss_sum: u64,
+    losses: u64,
+}
+
+impl Checkpoint {
+    /// Writes the file atomically over what may be there.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let wrong = |e: String| Error::format(path, e);
+        let state = &self.state;
+        let header = Header {
+            format: FORMAT,
+            about: self.about.clone(),
+            position: state.position,
+            loss_sum: state.loss_sum.to_bits(),
+            losses: state.losses,
+        };
+        let json = serde_json::to_string(&header).map_err(|e| wrong(e.to_string()))?;
+        let arrays = [&state.weights, &state.first_moments, &state.second_moments];
+        let views = TENSORS.iter().zip(arrays).map(|(name, values)| {
+            TensorView::new(Dtype::F32, vec![values.len()], bytemuck::cast_slice(values)).map(|view| (*name, view))
+        });
+        let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(e.to_string()))?;
+        let digest = digest(&json, views.iter().map(|(_, view)| view.data()));
+        let metadata = HashMap::from([(KEY.to_owned(), json), (DIGEST.to_owned(), digest)]);
+        let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| wrong(e.to_string()))?;
+        write_atomic(path, true, |file| file.write_all(&bytes))
+    }
+
+    /// Reads and checks a file. Nothing in it is trusted before its digest is right.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is damaged or no checkpoint.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+        let damaged = |why: String| Error::format(path, format!("is damaged or no checkpoint of hintflow ({why})"));
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
+        let entry = |key: &str| {
+            let entries = metadata.metadata().as_ref();
+            entries.and_then(|m| m.get(key)).ok_or_else(|| damaged(format!("no entry `{key}`")))
+        };
+        let json = entry(KEY)?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
+        let views = TENSORS.map(|name| tensors.tensor(name).map_err(|e| damaged(e.to_string())));
+        let views = views.into_iter().collect::<Result<Vec<_>>>()?;
+        if *entry(DIGEST)? != digest(json, views.iter().map(TensorView::data)) {
+            return Err(damaged("its digest is wrong".into()));
+        }
+        let header: Header = serde_json::from_str(json).map_err(|e| damaged(e.to_string()))?;
+        if header.format != FORMAT {
+            let found = header.format;
+            return Err(Error::format(path, format!("has format {found}, this version of hintflow reads {FORMAT}")));
+        }
+        let mut arrays = views.iter().map(|view| match view.dtype() {
+            Dtype::F32 => {
+                let (values, _) = view.data().as_chunks::<4>();
+                Ok(values.iter().map(|b| f32::from_le_bytes(*b)).collect::<Vec<_>>())
+            }
+            other => Err(damaged(format!("a tensor has type {other:?}"))),
+        });
+        let mut next = || arrays.next().unwrap_or_else(|| Err(damaged("a tensor is missing".into())));
+        let state = State {
+            weights: next()?,
+            first_moments: next()?,
+            second_moments: next()?,
+            position: header.position,
+            loss_sum: f64::from_bits(header.loss_sum),
+            losses: header.losses,
+        };
+        Ok(Self { about: header.about, state })
+    }
+}
+
+fn digest<'a>(json: &str, tensors: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    hash.update((json.len() as u64).to_le_bytes());
+    hash.update(json);
+    for bytes in tensors {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The checkpoints of a run: the last two, one file each.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// The checkpoints in a folder, which need not exist.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Writes a checkpoint and removes those before the last two. Returns its file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where it cannot be written.
+    pub fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
+        std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
+        let path = self.folder.join(format!("step-{:08}.safetensors", checkpoint.state.position.step));
+        checkpoint.write(&path)?;
+        for (_, old) in self.files()?.into_iter().rev().skip(KEPT) {
+            // One too many does no harm.
+            let _ = std::fs::remove_file(old);
+        }
+        Ok(path)
+    }
+
+    /// The files by step, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the folder cannot be read.
+    pub fn files(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("read", &self.folder, e)),
+        };
+        let step = |path: &Path| {
+            let name = path.file_name()?.to_str()?;
+            name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse::<u64>().ok()
+        };
+        let paths = entries.filter_map(|entry| entry.ok().map(|e| e.path()));
+        let mut files: Vec<_> = paths.filter_map(|path| step(&path).map(|step| (step, path))).collect();
+        files.sort();
+        Ok(files)
+    }
+
+    /// The newest checkpoint that is whole, its file, and why newer ones were passed over. None where there are none.
+    ///
+    /// # Errors
+    /// That of the newest file where none is whole.
+    pub fn latest(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<Error>)>> {
+        let mut passed_over = Vec::new();
+        for (_, path) in self.files()?.into_iter().rev() {
+            match Checkpoint::read(&path) {
+                Ok(checkpoint) => return Ok(Some((checkpoint, path, passed_over))),
+                Err(error) => passed_over.push(error),
+            }
+        }
+        match passed_over.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// Removes all checkpoints.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a file cannot be removed.
+    pub fn clear(&self) -> Result<()> {
+        for (_, path) in self.files()? {
+            std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(step: u64) -> Checkpoint {
+        let about = About {
+            spec: Spec::default(),
+            config: "[model]\n".into(),
+            data: "abc".into(),
+            device: Device { engine: "cpu".into(), arithmetic: "AVX2".into() },
+        };
+        let state = State {
+            weights: vec![1.0, -2.5, 3.0],
+            first_moments: vec![0.1, 0.2],
+            second_moments: vec![],
+            position: Position { epoch: 1, batch: 2, step },
+            loss_sum: 0.1 + 0.2,
+            losses: 3,
+        };
+        Checkpoint { about, state }
+    }
+
+    #[test]
+    fn comes_back_bit_by_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.safetensors");
+        checkpoint(5).write(&path).unwrap();
+        assert_eq!(Checkpoint::read(&path).unwrap(), checkpoint(5));
+    }
+
+    #[test]
+    fn any_changed_byte_and_any_cut_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.safetensors");
+        checkpoint(5).write(&path).unwrap();
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            for change in [1, 0x20, 0xff] {
+                let mut bad = good.clone();
+                bad[at] ^= change;
+                std::fs::write(&path, &bad).unwrap();
+                match Checkpoint::read(&path) {
+                    Err(Error::Format { .. }) => {}
+                    // A header may differ without meaning something else, for example by a space.
+                    Ok(read) => assert_eq!(read, checkpoint(5), "byte {at}"),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+        for length in 0..good.len() {
+            std::fs::write(&path, &good[..length]).unwrap();
+            assert!(matches!(Checkpoint::read(&path), Err(Error::Format { .. })), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn the_last_two_are_kept_and_the_newest_whole_one_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("checkpoints"));
+        assert!(store.latest().unwrap().is_none());
+        let paths: Vec<_> = [1, 2, 30].map(|step| store.write(&checkpoint(step)).unwrap()).into();
+        std::fs::write(folder.path().join("checkpoints/other.txt"), "").unwrap();
+        assert_eq!(store.files().unwrap().iter().map(|f| f.0).collect::<Vec<_>>(), [2, 30]);
+        assert_eq!(store.latest().unwrap().unwrap().0, checkpoint(30));
+        std::fs::write(&paths[2], "torn").unwrap();
+        let (found, _, passed_over) = store.latest().unwrap().unwrap();
+        assert_eq!((found, passed_over.len()), (checkpoint(2), 1));
+        std::fs::write(&paths[1], "").unwrap();
+        assert!(store.latest().is_err());
+        store.clear().unwrap();
+        assert!(store.latest().unwrap().is_none());
+    }
+}

@@ -1,0 +1,90 @@
+//! The pictures of a run: loss curves always, samples beside data when it is finished.
+
+use std::path::Path;
+
+use super::dataset::Dataset;
+use super::folder::RunFolder;
+use super::metrics;
+use crate::config::{Config, Preset};
+use crate::data::fourier::Curve;
+use crate::data::lens::{self, Lens};
+use crate::error::{Error, Result};
+use crate::flow::Flow;
+use crate::report::{
+    LossHistory, LossPoint, Outline, correlation, fourier_blocks, loss_curves, marginals, outlines, pairs,
+};
+
+/// Samples, and data rows they are compared with.
+const COMPARED: usize = 10_000;
+/// Outlines drawn on each side.
+const OUTLINES: usize = 36;
+/// Points of a drawn curve.
+const POINTS: usize = 256;
+
+/// Draws what can be drawn into the folder `plots`. One failure does not keep the others from being tried; the first
+/// is returned.
+pub(super) fn write(folder: &RunFolder, config: &Config, flow: &Flow, data: &Dataset, finished: bool) -> Result<()> {
+    let plots = folder.plots();
+    let mut results = vec![losses(&folder.metrics(), &plots)];
+    if finished {
+        results.push(samples(&plots, config, flow, data));
+    }
+    results.into_iter().collect()
+}
+
+fn losses(metrics: &Path, plots: &Path) -> Result<()> {
+    let reports = metrics::read(metrics)?;
+    if reports.is_empty() {
+        return Ok(());
+    }
+    let point = |r: &metrics::EpochReport| LossPoint {
+        epoch: r.epoch as f64,
+        train: r.train_loss,
+        test: r.test_loss,
+        learning_rate: r.lr,
+    };
+    create(plots)?;
+    loss_curves(&plots.join("loss"), &LossHistory { points: reports.iter().map(point).collect() })
+}
+
+fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result<()> {
+    create(plots)?;
+    let n = data.dim;
+    let rows = data.some_rows(COMPARED)?;
+    let drawn = flow.sample(COMPARED, config.train.seed)?;
+    let labels = match config.data.preset {
+        Some(Preset::Lens) => fourier_blocks(lens::ORDER),
+        None => data.columns.clone(),
+    };
+    let map = correlation(&plots.join("correlation"), &rows, &drawn, n, &labels);
+    let shapes = match config.data.preset {
+        Some(Preset::Lens) => lens_outlines(plots, config, &drawn),
+        None => marginals(&plots.join("marginals"), &rows, &drawn, n, &data.columns).and(pairs(
+            &plots.join("pairs"),
+            &rows,
+            &drawn,
+            n,
+            &data.columns,
+        )),
+    };
+    map.and(shapes)
+}
+
+fn lens_outlines(plots: &Path, config: &Config, drawn: &[f32]) -> Result<()> {
+    let narrow = |points: Vec<[f64; 2]>| points.into_iter().map(|p| p.map(|v| v as f32)).collect::<Vec<_>>();
+    let curve = |row: &[f32]| Curve::new(row).map(|curve| narrow(curve.trace(POINTS)));
+    let sampled = drawn.chunks_exact(lens::DIM).take(OUTLINES).map(|row| curve(row).map(Outline::from));
+    let outline = config.data.outline.unwrap_or_default();
+    let truth = (0..OUTLINES as u64).map(|row| {
+        let lens = Lens::of_row(config.data.seed, row);
+        let points = curve(&lens.coefficients(outline))?;
+        Ok(Outline { points, reference: Some(narrow(lens.boundary(outline, POINTS / 2))) })
+    });
+    let sampled = sampled.collect::<Result<Vec<_>>>()?;
+    let truth = truth.collect::<Result<Vec<_>>>()?;
+    outlines(&plots.join("outlines"), &sampled, &truth, ["samples", "data, and the shapes behind them"])
+}
+
+fn create(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))
+}

@@ -1,0 +1,75 @@
+//! `manifest.json`: what a run was, for people and scripts.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::atomic::write_atomic;
+use crate::engine::DeviceInfo;
+use crate::error::{Error, Result};
+use crate::plan::Spec;
+
+/// Facts about a run. Written when it begins and when it ends.
+#[derive(Clone, Debug, Serialize)]
+pub struct Manifest {
+    /// Version of hintflow.
+    pub version: &'static str,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// "running", "finished", "interrupted" or "failed".
+    pub status: &'static str,
+    /// Begin of this process, UTC.
+    pub started: String,
+    /// End of this process, UTC.
+    pub ended: Option<String>,
+    /// Step that this process went on from; 0 for a new run.
+    pub from_step: u64,
+    /// Steps done.
+    pub step: u64,
+    /// Seed of the training.
+    pub seed: u64,
+    /// The device.
+    pub device: DeviceInfo,
+    /// The model.
+    pub model: Spec,
+    /// Trained parameters.
+    pub parameters: usize,
+    /// The data.
+    pub data: DataFacts,
+    /// LL of the held-out rows after the last epoch.
+    pub ll: Option<f64>,
+}
+
+/// Facts about the data of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct DataFacts {
+    /// Preset, or stem of the file.
+    pub name: String,
+    /// SHA-256 of training and held-out rows.
+    pub fingerprint: String,
+    /// Training rows.
+    pub train_rows: usize,
+    /// Held-out rows.
+    pub test_rows: usize,
+}
+
+impl Manifest {
+    /// Writes the file atomically over what may be there.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
+        write_atomic(path, true, |file| writeln!(file, "{json}"))
+    }
+}
+
+/// Whether a manifest says that its run is finished. One that cannot be read says nothing.
+pub(super) fn says_finished(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Status {
+        status: String,
+    }
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str::<Status>(&text).is_ok_and(|s| s.status == "finished")
+}

@@ -1,0 +1,180 @@
+//! `metrics.csv`: one line per epoch.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// What a training reports at the end of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpochReport {
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    /// Steps done since the beginning.
+    pub step: u64,
+    /// Mean of the losses read in this epoch, in nats: of noisy batches, in the units of the networks.
+    pub train_loss: f64,
+    /// Mean loss of the held-out rows, in the units of the networks.
+    pub test_loss: Option<f64>,
+    /// Mean log-density of the held-out rows per dimension, without the normal distribution's constant (the paper's LL).
+    pub ll: Option<f64>,
+    /// Learning rate of the epoch.
+    pub lr: f64,
+    /// Training rows per second, without scoring and saving.
+    pub rows_per_s: f64,
+}
+
+const HEADER: &str = "epoch,step,train_loss,test_loss,ll,lr,rows_per_s";
+
+impl EpochReport {
+    fn line(&self) -> String {
+        let optional = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+        let (test, ll) = (optional(self.test_loss), optional(self.ll));
+        let Self { epoch, step, train_loss, lr, rows_per_s, .. } = self;
+        format!("{epoch},{step},{train_loss},{test},{ll},{lr},{rows_per_s:.0}\n")
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [epoch, step, train_loss, test_loss, ll, lr, rows_per_s] = fields[..] else { return None };
+        let optional = |text: &str| if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) };
+        Some(Self {
+            epoch: epoch.parse().ok()?,
+            step: step.parse().ok()?,
+            train_loss: train_loss.parse().ok()?,
+            test_loss: optional(test_loss)?,
+            ll: optional(ll)?,
+            lr: lr.parse().ok()?,
+            rows_per_s: rows_per_s.parse().ok()?,
+        })
+    }
+}
+
+/// The file, open for appending.
+pub(super) struct Metrics {
+    file: File,
+    path: PathBuf,
+}
+
+impl Metrics {
+    /// A new file with a header.
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
+        let mut metrics = Self { file, path: path.into() };
+        metrics.write(&format!("{HEADER}\n"))?;
+        Ok(metrics)
+    }
+
+    /// The file of an earlier run, cut back to its first `epochs` epochs. Returns their reports, too: fewer where lines
+    /// are missing.
+    pub(super) fn reopen(path: &Path, epochs: u64) -> Result<(Self, Vec<EpochReport>)> {
+        let text = match std::fs::read(path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) => return Err(Error::io("read", path, e)),
+        };
+        let (kept, reports) = parse(&text, epochs);
+        if kept == 0 {
+            return Ok((Self::create(path)?, Vec::new()));
+        }
+        let failed = |e| Error::io("write", path, e);
+        let mut file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        file.set_len(kept as u64).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        Ok((Self { file, path: path.into() }, reports))
+    }
+
+    /// Appends a line.
+    pub(super) fn append(&mut self, report: &EpochReport) -> Result<()> {
+        self.write(&report.line())
+    }
+
+    /// Waits until the lines are on the disk.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| Error::io("write", &self.path, e))
+    }
+
+    fn write(&mut self, text: &str) -> Result<()> {
+        self.file.write_all(text.as_bytes()).map_err(|e| Error::io("write", &self.path, e))
+    }
+}
+
+/// The epochs recorded in a `metrics.csv`, up to the first line that cannot be read.
+///
+/// # Errors
+/// [`Error::Io`] where the file cannot be read.
+pub fn read(path: &Path) -> Result<Vec<EpochReport>> {
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+    Ok(parse(&text, u64::MAX).1)
+}
+
+/// Length of the part of the file that holds whole, consecutive lines of the first `epochs` epochs, and these lines.
+fn parse(text: &str, epochs: u64) -> (usize, Vec<EpochReport>) {
+    let mut reports: Vec<EpochReport> = Vec::new();
+    let mut kept = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let Some(content) = line.strip_suffix('\n') else { break };
+        if number == 0 {
+            if content != HEADER {
+                break;
+            }
+        } else {
+            match EpochReport::parse(content) {
+                Some(report) if report.epoch == number as u64 && report.epoch <= epochs => reports.push(report),
+                _ => break,
+            }
+        }
+        kept += line.len();
+    }
+    (kept, reports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(epoch: u64) -> EpochReport {
+        let test_loss = (epoch != 2).then_some(-1.5e-7);
+        EpochReport {
+            epoch,
+            step: 10 * epoch,
+            train_loss: 1.0 / 3.0,
+            test_loss,
+            ll: None,
+            lr: 0.01,
+            rows_per_s: 1234.0,
+        }
+    }
+
+    #[test]
+    fn lines_come_back_and_are_cut_to_the_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.csv");
+        let mut metrics = Metrics::create(&path).unwrap();
+        (1..=4).for_each(|e| metrics.append(&report(e)).unwrap());
+        assert_eq!(read(&path).unwrap(), (1..=4).map(report).collect::<Vec<_>>());
+        let (mut metrics, kept) = Metrics::reopen(&path, 2).unwrap();
+        assert_eq!(kept, [report(1), report(2)]);
+        metrics.append(&report(3)).unwrap();
+        assert_eq!(read(&path).unwrap(), (1..=3).map(report).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn damaged_files_are_cut_before_the_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.csv");
+        let good = format!("{HEADER}\n{}", report(1).line());
+        for bad in ["2,1\n", "2,20,0.5", "3,1,1,1,1,1,1\n", "\u{fffd}\n"] {
+            std::fs::write(&path, format!("{good}{bad}")).unwrap();
+            let (_, kept) = Metrics::reopen(&path, 9).unwrap();
+            assert_eq!(kept, [report(1)]);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), good);
+        }
+        for text in ["", "nonsense\n"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(Metrics::reopen(&path, 9).unwrap().1.is_empty());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{HEADER}\n"));
+        }
+    }
+}

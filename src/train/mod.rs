@@ -1,0 +1,23 @@
+//! Training: from settings and rows to a trained model, in steps that can be stopped and taken up again.
+//!
+//! [`Trainer`] takes single steps on a [`crate::Flow`] and needs no files. [`run`] is a whole training with a run folder:
+//! [`Dataset`] in, [`folder`] with settings, [`metrics`], [`checkpoint`] files, the model and pictures out.
+//! Everything random is a function of the seed and the number of the step or epoch, so a checkpoint holds a position
+//! and no generator, and a training that was killed and resumed ends with the bits of one that was not.
+
+pub mod checkpoint;
+mod clock;
+mod dataset;
+#[cfg(feature = "plots")]
+mod figures;
+pub mod folder;
+mod manifest;
+pub mod metrics;
+mod order;
+pub mod run;
+mod trainer;
+
+pub use dataset::Dataset;
+pub use manifest::Manifest;
+pub use metrics::EpochReport;
+pub use trainer::{Position, Progress, State, Trainer};

@@ -1,0 +1,407 @@
+//! A whole training with its run folder: begin or resume, save, stop, finish.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::checkpoint::{About, Checkpoint, Device};
+use super::clock;
+use super::dataset::Dataset;
+use super::folder::{self, RunFolder};
+use super::manifest::{self, DataFacts, Manifest};
+use super::metrics::{EpochReport, Metrics};
+use super::trainer::{Position, Progress, Trainer};
+use crate::config::{Config, Layers};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::flow::{Flow, FlowBuilder, ModelFile};
+use crate::plan::{Plan, Spec};
+
+/// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
+const AT_EPOCH_END: Duration = Duration::from_secs(10);
+const WITHIN_EPOCH: Duration = Duration::from_secs(60);
+
+/// Is told how a training goes. All methods do nothing unless they are written.
+pub trait Observer {
+    /// The training begins or goes on.
+    fn started(&mut self, _start: &Start<'_>) {}
+    /// A loss was read.
+    fn progress(&mut self, _progress: &Progress) {}
+    /// An epoch ended.
+    fn epoch(&mut self, _report: &EpochReport, _progress: &Progress) {}
+    /// Something that the user may want to know.
+    fn note(&mut self, _text: &str) {}
+    /// Something that may not be as the user wants it.
+    fn warning(&mut self, _text: &str) {}
+}
+
+/// An observer that is not interested.
+impl Observer for () {}
+
+/// What begins.
+pub struct Start<'a> {
+    /// The run folder.
+    pub folder: &'a Path,
+    /// The model.
+    pub flow: &'a Flow,
+    /// The rows.
+    pub data: &'a Dataset,
+    /// All settings.
+    pub config: &'a Config,
+    /// Where it goes on from.
+    pub position: Position,
+}
+
+/// How a training ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The run folder.
+    pub folder: PathBuf,
+    /// Whether all epochs are done; otherwise it was stopped and can be resumed.
+    pub finished: bool,
+    /// Steps done.
+    pub step: u64,
+    /// The last epoch's report, if an epoch ended.
+    pub last: Option<EpochReport>,
+}
+
+/// What a training needs besides its settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The command line, for the manifest.
+    pub command: &'a [String],
+    /// Whether a folder that is not empty may be used, and an earlier run in it replaced.
+    pub force: bool,
+    /// Set from elsewhere: finish the step, save, and stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// Begins a training. The folder is made only when data and model are known to be good.
+///
+/// # Errors
+/// Those of reading data and model, of making the folder and of training; see [`Error`].
+pub fn start(
+    mut config: Config,
+    engine: &Engine,
+    options: Options<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    if let Some(out) = &config.run.out {
+        RunFolder::check(out, options.force)?;
+    }
+    let (data, flow) = prepare(&mut config, engine)?;
+    let path = match config.run.out.take() {
+        Some(out) => out,
+        None => RunFolder::default_path(&data.name, config.train.seed),
+    };
+    let folder = RunFolder::create(&path, options.force)?;
+    let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
+    let text = comment + &config.to_toml()?;
+    crate::data::atomic::write_atomic(&folder.config(), true, |file| file.write_all(text.as_bytes()))?;
+    let metrics = Metrics::create(&folder.metrics())?;
+    let trainer = Trainer::new(&flow, &config, &data)?;
+    let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None };
+    run.train(observer)
+}
+
+/// The settings of a run that is to be resumed.
+///
+/// # Errors
+/// [`Error::Format`] where `path` is no run folder, those of reading settings.
+pub fn settings_of(path: &Path) -> Result<Config> {
+    RunFolder::is_run(path)?;
+    let mut layers = Layers::new();
+    layers.file(&folder::config_of(path))?;
+    layers.resolve()
+}
+
+/// Goes on with a training from its newest whole checkpoint; from its beginning, where it was stopped before the first.
+/// `config` is [`settings_of`] the folder, with changes in its table `run` only.
+///
+/// # Errors
+/// [`Error::Format`] where the checkpoint belongs to another model, other data or other settings; those of [`start`].
+pub fn resume(
+    path: &Path,
+    mut config: Config,
+    engine: &Engine,
+    options: Options<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let folder = RunFolder::open(path)?;
+    let found = folder.checkpoints().latest()?;
+    if manifest::says_finished(&folder.manifest()) && folder.model().is_file() {
+        let step = found.map_or(0, |(checkpoint, ..)| checkpoint.state.position.step);
+        let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
+        observer.note(&format!(
+            "{} is finished: all {} epochs are done. To train on, start a new run with --init {}",
+            path.display(),
+            config.train.epochs,
+            folder.model().display()
+        ));
+        return Ok(Outcome { folder: path.into(), finished: true, step, last });
+    }
+    let (data, flow) = prepare(&mut config, engine)?;
+    let mut trainer = Trainer::new(&flow, &config, &data)?;
+    if let Some((checkpoint, file, passed_over)) = &found {
+        for error in passed_over {
+            observer.warning(&format!("{error}; going on from the one before it"));
+        }
+        belongs(checkpoint, file, &config, &data, &flow)?;
+        let device = Device::from(&engine.info());
+        if checkpoint.about.device != device {
+            let before = &checkpoint.about.device;
+            observer.warning(&format!(
+                "the run began on {} ({}) and goes on on {} ({}): the result will differ in the last bits",
+                before.engine, before.arithmetic, device.engine, device.arithmetic
+            ));
+        }
+        trainer.restore(&checkpoint.state).map_err(|e| Error::format(file, e.to_string()))?;
+    } else {
+        observer.note("there is no checkpoint yet: starting from the beginning");
+    }
+    let epochs = trainer.position().epoch;
+    let (metrics, reports) = Metrics::reopen(&folder.metrics(), epochs)?;
+    if (reports.len() as u64) < epochs {
+        observer
+            .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
+    }
+    let last = reports.last().copied();
+    let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last };
+    run.train(observer)
+}
+
+/// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is
+/// written and no device is used.
+///
+/// # Errors
+/// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
+pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
+    let (data, spec, _) = inputs(config)?;
+    Ok((data, spec))
+}
+
+fn inputs(config: &mut Config) -> Result<(Dataset, Spec, Option<ModelFile>)> {
+    absolute(config)?;
+    let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
+    let data = Dataset::load(config, init.as_ref())?;
+    data.complete(config)?;
+    let spec = config.model.spec(data.dim as u32)?;
+    Ok((data, spec, init))
+}
+
+/// Rows and model of a training, the model on a device.
+fn prepare(config: &mut Config, engine: &Engine) -> Result<(Dataset, Flow)> {
+    let (data, spec, init) = inputs(config)?;
+    let flow = match init {
+        Some(file) => {
+            let columns = if file.columns.is_empty() { data.columns.clone() } else { file.columns };
+            let plan = Plan::new(&spec)?;
+            Flow::from_file(
+                ModelFile { plan: plan.into(), columns, standardize: data.standardize.clone(), ..file },
+                engine,
+            )?
+        }
+        None => FlowBuilder::from_spec(spec)
+            .seed(config.train.seed)
+            .init_sigma(config.model.init_sigma as f32)
+            .columns(data.columns.clone())
+            .standardize(data.standardize.clone())
+            .build(engine)?,
+    };
+    Ok((data, flow))
+}
+
+/// Makes paths independent of the working directory, so that the settings run from anywhere.
+fn absolute(config: &mut Config) -> Result<()> {
+    for path in [&mut config.data.path, &mut config.data.given, &mut config.model.init].into_iter().flatten() {
+        *path = std::path::absolute(&*path).map_err(|e| Error::io("find", &*path, e))?;
+    }
+    Ok(())
+}
+
+/// Whether a checkpoint is one of this training.
+fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, data: &Dataset, flow: &Flow) -> Result<()> {
+    let other = |what: String| Err(Error::format(file, what));
+    if checkpoint.about.spec != *flow.spec() {
+        let (theirs, ours) = (&checkpoint.about.spec, flow.spec());
+        return other(format!("is a checkpoint of another model ({theirs:?}); this run's model is {ours:?}"));
+    }
+    if checkpoint.about.data != data.fingerprint {
+        return other(format!(
+            "was made on other data: the rows of {} have changed since; restore them, or start a new run with --init",
+            config.data.path.as_ref().map_or(data.name.clone(), |p| p.display().to_string())
+        ));
+    }
+    let ours = settings_that_matter(config)?;
+    if let Ok(theirs) = checkpoint.about.config.parse::<toml::Table>()
+        && let Some(key) = difference(&theirs, &ours)
+    {
+        return other(format!(
+            "was made with another `{key}` than config.toml has; restore it, or start a new run with --init"
+        ));
+    }
+    Ok(())
+}
+
+/// All settings but those that may change when a run goes on.
+fn settings_that_matter(config: &Config) -> Result<toml::Table> {
+    let mut table: toml::Table =
+        config.to_toml()?.parse().map_err(|e: toml::de::Error| Error::config("config", e.to_string()))?;
+    table.remove("run");
+    // Where the same rows lie is no matter: the fingerprint is that of the rows.
+    if let Some(toml::Value::Table(data)) = table.get_mut("data") {
+        data.remove("path");
+    }
+    Ok(table)
+}
+
+fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
+    let keys = |t: &toml::Table| t.keys().cloned().collect::<Vec<_>>();
+    for key in keys(a).into_iter().chain(keys(b)) {
+        match (a.get(&key), b.get(&key)) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => {
+                if let Some(inner) = difference(a, b) {
+                    return Some(format!("{key}.{inner}"));
+                }
+            }
+            (a, b) if a == b => {}
+            _ => return Some(key),
+        }
+    }
+    None
+}
+
+struct Run<'a> {
+    folder: RunFolder,
+    config: Config,
+    data: &'a Dataset,
+    flow: &'a Flow,
+    trainer: Trainer<'a>,
+    metrics: Metrics,
+    options: Options<'a>,
+    last: Option<EpochReport>,
+}
+
+impl Run<'_> {
+    fn train(mut self, observer: &mut dyn Observer) -> Result<Outcome> {
+        let mut manifest = self.manifest();
+        manifest.write(&self.folder.manifest())?;
+        self.data.notes.iter().for_each(|note| observer.warning(note));
+        observer.started(&Start {
+            folder: self.folder.path(),
+            flow: self.flow,
+            data: self.data,
+            config: &self.config,
+            position: self.trainer.position(),
+        });
+        let result = self.steps(observer).map_err(|e| self.explain(e));
+        manifest.status = match &result {
+            Ok(true) => "finished",
+            Ok(false) => "interrupted",
+            Err(_) => "failed",
+        };
+        if let Ok(true) = result {
+            self.flow.save(&self.folder.model(), true)?;
+        }
+        self.pictures(observer, matches!(result, Ok(true)));
+        manifest.ended = Some(clock::now());
+        manifest.step = self.trainer.position().step;
+        manifest.ll = self.last.and_then(|report| report.ll);
+        manifest.write(&self.folder.manifest())?;
+        Ok(Outcome {
+            finished: result?,
+            folder: self.folder.path().into(),
+            step: self.trainer.position().step,
+            last: self.last,
+        })
+    }
+
+    /// All steps that are left. Returns false where the training was stopped.
+    fn steps(&mut self, observer: &mut dyn Observer) -> Result<bool> {
+        let mut saved = Instant::now();
+        while !self.trainer.is_done() {
+            if self.trainer.step()? {
+                observer.progress(&self.trainer.progress());
+            }
+            let ended = self.trainer.at_epoch_end();
+            if ended {
+                let progress = self.trainer.progress();
+                let report = self.trainer.finish_epoch()?;
+                self.metrics.append(&report)?;
+                self.last = Some(report);
+                observer.epoch(&report, &progress);
+            }
+            let stop = self.options.stop.load(Ordering::Relaxed);
+            let due = match self.config.run.checkpoint_every {
+                Some(steps) => self.trainer.position().step.is_multiple_of(steps),
+                None => saved.elapsed() >= if ended { AT_EPOCH_END } else { WITHIN_EPOCH },
+            };
+            if due || stop || self.trainer.is_done() {
+                self.save()?;
+                saved = Instant::now();
+            }
+            if stop && !self.trainer.is_done() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn save(&mut self) -> Result<PathBuf> {
+        // First the lines of the epochs that the checkpoint takes as done.
+        self.metrics.sync()?;
+        let about = About {
+            spec: self.flow.spec().clone(),
+            config: toml::to_string(&settings_that_matter(&self.config)?).unwrap_or_default(),
+            data: self.data.fingerprint.clone(),
+            device: Device::from(&self.flow.engine().info()),
+        };
+        self.folder.checkpoints().write(&Checkpoint { about, state: self.trainer.state()? })
+    }
+
+    /// Adds to an error where the run can be taken up again.
+    fn explain(&self, error: Error) -> Error {
+        let Error::Diverged { step, loss, remedy } = error else { return error };
+        let good = match self.folder.checkpoints().files() {
+            Ok(files) if !files.is_empty() => files.last().map(|(_, path)| path.display().to_string()),
+            _ => None,
+        };
+        let good =
+            good.map_or("there is no checkpoint yet".into(), |path| format!("the last good checkpoint is {path}"));
+        Error::Diverged { step, loss, remedy: format!("{good}; {remedy}") }
+    }
+
+    fn manifest(&self) -> Manifest {
+        let position = self.trainer.position();
+        Manifest {
+            version: env!("CARGO_PKG_VERSION"),
+            command: self.options.command.to_vec(),
+            status: "running",
+            started: clock::now(),
+            ended: None,
+            from_step: position.step,
+            step: position.step,
+            seed: self.config.train.seed,
+            device: self.flow.engine().info(),
+            model: self.flow.spec().clone(),
+            parameters: self.flow.parameters(),
+            data: DataFacts {
+                name: self.data.name.clone(),
+                fingerprint: self.data.fingerprint.clone(),
+                train_rows: self.data.train_rows(),
+                test_rows: self.data.test_rows(),
+            },
+            ll: None,
+        }
+    }
+
+    /// Pictures are an extra: where they fail, the run does not.
+    fn pictures(&self, observer: &mut dyn Observer, finished: bool) {
+        #[cfg(feature = "plots")]
+        if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, finished) {
+            observer.warning(&format!("not all pictures could be drawn: {error}"));
+        }
+        #[cfg(not(feature = "plots"))]
+        let _ = (observer, finished);
+    }
+}

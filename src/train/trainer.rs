@@ -1,0 +1,307 @@
+//! Single training steps on a model: no files, no clock but for the rate that is shown.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::dataset::Dataset;
+use super::metrics::EpochReport;
+use super::order;
+use crate::config::{Config, Train};
+use crate::engine::{ProgramId, StepJob, Values};
+use crate::error::{Error, Result};
+use crate::flow::{Flow, half_square, programs};
+use crate::optim::{Adam, Schedule};
+
+/// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
+const READ_EVERY: u64 = 10;
+
+/// Held-out rows scored at a time.
+const SCORED_ROWS: usize = 10_000;
+
+/// How far a training has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// Whole epochs done.
+    pub epoch: u64,
+    /// Batches done of the epoch after these.
+    pub batch: u64,
+    /// Steps done since the beginning of the training.
+    pub step: u64,
+}
+
+/// Everything that a training goes on from. With the settings and the data it determines all that follows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The weight arena.
+    pub weights: Vec<f32>,
+    /// Adam's first moments.
+    pub first_moments: Vec<f32>,
+    /// Adam's second moments.
+    pub second_moments: Vec<f32>,
+    /// How far the training has come.
+    pub position: Position,
+    /// Sum of the losses read in the present epoch.
+    pub loss_sum: f64,
+    /// Number of these losses.
+    pub losses: u64,
+}
+
+/// Where a training is, for people.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Epoch that is being trained, counted from 1.
+    pub epoch: u64,
+    /// Number of epochs.
+    pub epochs: u64,
+    /// Steps done.
+    pub step: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// The loss that was read last, in nats.
+    pub loss: Option<f32>,
+    /// Training rows per second in this epoch.
+    pub rows_per_s: f64,
+    /// Seconds until the last step at that rate.
+    pub eta_s: f64,
+}
+
+/// Trains a model on a data set, step by step.
+pub struct Trainer<'a> {
+    flow: &'a Flow,
+    data: &'a Dataset,
+    settings: Train,
+    adam: Adam,
+    schedule: Schedule,
+    program: ProgramId,
+    batch: u64,
+    batches: u64,
+    position: Position,
+    /// The epoch whose order of rows is on the device.
+    ordered: Option<u64>,
+    loss_sum: f64,
+    losses: u64,
+    last_loss: Option<f32>,
+    busy: Duration,
+    timed_steps: u64,
+}
+
+impl<'a> Trainer<'a> {
+    /// Compiles the training step and puts the rows on the device.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the settings do not fit the data, [`Error::Shape`] where the data does not fit the
+    /// model, [`Error::Device`] where the device cannot hold both.
+    pub fn new(flow: &'a Flow, config: &Config, data: &'a Dataset) -> Result<Self> {
+        let mut config = config.clone();
+        data.complete(&mut config)?;
+        let settings = config.train;
+        let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
+            unreachable!("`Dataset::complete` sets both")
+        };
+        let expected = flow.spec().dim as usize;
+        if data.dim != expected {
+            return Err(Error::Shape { what: "columns of the training data".into(), expected, got: data.dim });
+        }
+        let program = flow.compiled(programs::Name::Step, batch as usize)?;
+        flow.with_session(|session| session.set_data(data.train.clone()))?;
+        Ok(Self {
+            flow,
+            data,
+            adam: settings.adam(),
+            schedule: settings.schedule(),
+            settings,
+            program,
+            batch,
+            batches,
+            position: Position::default(),
+            ordered: None,
+            loss_sum: 0.0,
+            losses: 0,
+            last_loss: None,
+            busy: Duration::ZERO,
+            timed_steps: 0,
+        })
+    }
+
+    /// How far the training has come.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Whether all epochs are done.
+    pub fn is_done(&self) -> bool {
+        self.position.epoch >= self.settings.epochs
+    }
+
+    /// Whether all batches of the epoch are done, so that [`Trainer::finish_epoch`] is due.
+    pub fn at_epoch_end(&self) -> bool {
+        self.position.batch >= self.batches
+    }
+
+    /// Takes one step. Returns whether a loss was read.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] where the loss that was read is not finite, [`Error::DeviceLost`].
+    ///
+    /// # Panics
+    /// If the epoch's batches, or all epochs, are done.
+    pub fn step(&mut self) -> Result<bool> {
+        assert!(!self.is_done() && !self.at_epoch_end(), "a step beyond the end of an epoch");
+        let started = Instant::now();
+        let Position { epoch, batch, step } = self.position;
+        let job = StepJob {
+            first: (batch * self.batch) as usize,
+            rows: self.batch as usize,
+            noise: self.settings.noise as f32,
+            seed: self.settings.seed,
+            step: step as u32,
+            adam: self.adam.step(self.schedule.rate(epoch), step + 1),
+        };
+        let order = (self.ordered != Some(epoch)).then(|| {
+            let count = (self.batches * self.batch) as usize;
+            order::of_epoch(self.settings.shuffle, self.settings.seed, epoch, self.data.train_rows(), count)
+        });
+        // Counted within the epoch and not from where this process began, so that a resumed run reads the same losses.
+        let read = (batch + 1).is_multiple_of(READ_EVERY) || batch + 1 == self.batches;
+        let program = self.program;
+        let loss = self.flow.with_session(|session| {
+            if let Some(order) = &order {
+                session.set_order(order)?;
+            }
+            session.step(program, &job)?;
+            if read { session.loss().map(Some) } else { Ok(None) }
+        })?;
+        self.ordered = Some(epoch);
+        self.position.batch += 1;
+        self.position.step += 1;
+        self.busy += started.elapsed();
+        self.timed_steps += 1;
+        let Some(loss) = loss else { return Ok(false) };
+        self.last_loss = Some(loss);
+        if !loss.is_finite() {
+            return Err(self.diverged(loss));
+        }
+        self.loss_sum += f64::from(loss);
+        self.losses += 1;
+        Ok(true)
+    }
+
+    /// Scores the held-out rows and ends the epoch.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn finish_epoch(&mut self) -> Result<EpochReport> {
+        let test = self.score()?;
+        let report = EpochReport {
+            epoch: self.position.epoch + 1,
+            step: self.position.step,
+            train_loss: self.loss_sum / self.losses as f64,
+            test_loss: test.map(|(loss, _)| loss),
+            ll: test.map(|(_, ll)| ll),
+            lr: self.schedule.rate(self.position.epoch),
+            rows_per_s: self.rows_per_s(),
+        };
+        self.position.epoch += 1;
+        self.position.batch = 0;
+        (self.loss_sum, self.losses) = (0.0, 0);
+        (self.busy, self.timed_steps) = (Duration::ZERO, 0);
+        Ok(report)
+    }
+
+    /// Mean loss of the held-out rows, and their LL: mean log-density per dimension in the user's units without the
+    /// constant of the normal distribution (spec, section 5). None where no rows are held out.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn score(&self) -> Result<Option<(f64, f64)>> {
+        if self.data.test.is_empty() {
+            return Ok(None);
+        }
+        let n = self.data.dim;
+        let mut sum = 0.0;
+        for rows in self.data.test.chunks(SCORED_ROWS * n) {
+            let encoded = self.flow.encode_inner(rows, rows.len() / n)?;
+            let losses = encoded.z.chunks_exact(n).zip(&encoded.log_det).map(|(z, l)| half_square(z) - f64::from(*l));
+            sum += losses.sum::<f64>();
+        }
+        let loss = sum / self.data.test_rows() as f64;
+        let jacobian = self.data.standardize.as_ref().map_or(0.0, |s| s.ln_scale_sum());
+        Ok(Some((loss, (-loss - jacobian) / n as f64)))
+    }
+
+    /// Where the training is, for people.
+    pub fn progress(&self) -> Progress {
+        let steps = self.settings.epochs * self.batches;
+        let rate = self.rows_per_s();
+        Progress {
+            epoch: (self.position.epoch + 1).min(self.settings.epochs),
+            epochs: self.settings.epochs,
+            step: self.position.step,
+            steps,
+            loss: self.last_loss,
+            rows_per_s: rate,
+            eta_s: (steps - self.position.step) as f64 * self.batch as f64 / rate,
+        }
+    }
+
+    fn rows_per_s(&self) -> f64 {
+        (self.timed_steps * self.batch) as f64 / self.busy.as_secs_f64().max(1e-9)
+    }
+
+    /// Everything that this training goes on from.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] where a weight or moment is not finite: such a state must not be kept. [`Error::DeviceLost`].
+    pub fn state(&self) -> Result<State> {
+        let read = |values| self.flow.with_session(|session| session.read(values));
+        let state = State {
+            weights: read(Values::Weights)?,
+            first_moments: read(Values::FirstMoments)?,
+            second_moments: read(Values::SecondMoments)?,
+            position: self.position,
+            loss_sum: self.loss_sum,
+            losses: self.losses,
+        };
+        let all = [&state.weights, &state.first_moments, &state.second_moments];
+        if all.into_iter().flatten().all(|v| v.is_finite()) { Ok(state) } else { Err(self.diverged(f32::NAN)) }
+    }
+
+    /// Goes on from a state of the same model, settings and data.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where the state is that of another model, [`Error::Config`] where its position is beyond the
+    /// end of the training.
+    pub fn restore(&mut self, state: &State) -> Result<()> {
+        let layout = &self.flow.plan().layout;
+        let arrays = [
+            ("weights", Values::Weights, &state.weights, layout.len()),
+            ("first moments", Values::FirstMoments, &state.first_moments, layout.trained),
+            ("second moments", Values::SecondMoments, &state.second_moments, layout.trained),
+        ];
+        for (what, _, array, expected) in &arrays {
+            if array.len() != *expected {
+                return Err(Error::Shape { what: (*what).into(), expected: *expected, got: array.len() });
+            }
+        }
+        let Position { epoch, batch, step } = state.position;
+        let reached = epoch.checked_mul(self.batches).and_then(|steps| steps.checked_add(batch));
+        if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
+            let what = format!("step {step} is not batch {batch} after {epoch} epochs of {} batches", self.batches);
+            return Err(Error::config("train.batches_per_epoch", what));
+        }
+        self.flow.with_session(|session| {
+            arrays.iter().try_for_each(|(_, values, array, _)| session.write(*values, array))
+        })?;
+        self.position = state.position;
+        (self.loss_sum, self.losses) = (state.loss_sum, state.losses);
+        self.ordered = None;
+        Ok(())
+    }
+
+    fn diverged(&self, loss: f32) -> Error {
+        let remedy = "try a lower train.lr, or model.scale = \"atan\" where it is \"exp\"";
+        Error::Diverged { step: self.position.step, loss, remedy: remedy.into() }
+    }
+}

@@ -1,0 +1,198 @@
+//! Bad files, bad places, bad arguments: a message that helps, the right exit code, nothing overwritten.
+
+use crate::tool::Place;
+
+#[test]
+fn missing_and_damaged_tables_are_named() {
+    let place = Place::new();
+    place.trained();
+    place.write("empty.csv", "");
+    place.write("header.csv", "a,b,c\n");
+    place.write("text.csv", "a,b,c\n1,2,x\n");
+    place.write("nan.csv", "a,b,c\n1,2,3\n1,nan,3\n");
+    place.write("ragged.csv", "a,b,c\n1,2,3\n1,2\n");
+    place.write("empty.npy", "");
+    place.write("torn.npy", b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4'");
+    for (file, words) in [
+        ("missing.csv", &["missing.csv"][..]),
+        ("missing.npy", &["missing.npy"]),
+        ("empty.csv", &["empty.csv"]),
+        ("header.csv", &["header.csv"]),
+        ("text.csv", &["text.csv", "row 1", "column 3", "`c`"]),
+        ("nan.csv", &["nan.csv", "row 2", "column 2", "`b`"]),
+        ("ragged.csv", &["ragged.csv", "row 2"]),
+        ("empty.npy", &["empty.npy"]),
+        ("torn.npy", &["torn.npy"]),
+        ("table.txt", &["table.txt", ".npy or .csv"]),
+        (".", &["."]),
+    ] {
+        place.write("keep.npy", "precious");
+        place.line(&format!("train {file} --device cpu --out new")).fails(1, words);
+        place.line(&format!("log-prob run {file} --device cpu")).fails(1, words);
+        place.line(&format!("encode run {file} -o keep.npy --force --device cpu")).fails(1, words);
+        place.line(&format!("decode run {file} -o keep.npy --force --device cpu")).fails(1, words);
+        place.line(&format!("check run {file} --device cpu")).fails(1, words);
+        assert_eq!(place.text("keep.npy"), "precious");
+        assert!(!place.path("new").exists(), "a training that cannot begin leaves no folder");
+    }
+}
+
+#[test]
+fn wrong_columns_tell_both_numbers() {
+    let place = Place::new();
+    place.trained();
+    place.table("two.csv", 5, 2);
+    place.write("nameless.csv", "1,2\n3,4\n");
+    for command in ["log-prob run FILE", "encode run FILE -o z.npy", "check run FILE"] {
+        let line = |file: &str| place.line(&format!("{} --device cpu", command.replace("FILE", file)));
+        line("two.csv").fails(1, &["two.csv", "3 columns", "2", "`c`"]);
+        line("nameless.csv").fails(1, &["nameless.csv", "3 columns", "2"]);
+    }
+    place.line("decode run two.csv -o z.npy --device cpu").fails(1, &["two.csv", "3", "2"]);
+    assert!(!place.path("z.npy").exists());
+}
+
+#[test]
+fn models_that_are_none_are_named() {
+    let place = Place::new();
+    place.trained();
+    let good = place.read("run/model.safetensors");
+    place.write("torn.safetensors", &good[..good.len() / 2]);
+    place.write("empty.safetensors", "");
+    // A header that promises 2^60 bytes.
+    place.write("huge.safetensors", [&(1u64 << 60).to_le_bytes()[..], b"{}"].concat());
+    std::fs::create_dir(place.path("folder")).unwrap();
+    for (run, words) in [
+        ("missing", &["missing"][..]),
+        ("torn.safetensors", &["torn.safetensors"]),
+        ("empty.safetensors", &["empty.safetensors"]),
+        ("huge.safetensors", &["huge.safetensors"]),
+        ("table.csv", &["table.csv"]),
+        ("folder", &["folder", "model.safetensors"]),
+    ] {
+        place.line(&format!("sample {run} -n 3 --device cpu")).fails(1, words);
+        if run != "folder" {
+            place.line(&format!("train table.csv --init {run} --device cpu --out new")).fails(1, words);
+        }
+    }
+    std::fs::remove_file(place.path("run/model.safetensors")).unwrap();
+    place.line("sample run -n 3 --device cpu").fails(1, &["run", "--resume run"]);
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+fn existing_outputs_stay_without_force() {
+    let place = Place::new();
+    place.trained();
+    place.line("encode run table.csv -o z.npy --device cpu").good();
+    for name in ["out.npy", "out.csv"] {
+        for line in [
+            format!("sample run -n 3 -o {name} --device cpu"),
+            format!("log-prob run table.csv -o {name} --device cpu"),
+            format!("encode run table.csv -o {name} --device cpu"),
+            format!("encode run table.csv -o fresh.npy --log-det {name} --device cpu"),
+            format!("decode run z.npy -o {name} --device cpu"),
+            format!("simulate lens -n 3 -o {name}"),
+            format!("simulate lens -n 3 -o fresh.npy --observations {name}"),
+        ] {
+            place.write(name, "precious");
+            place.line(&line).fails(1, &[name, "--force"]);
+            assert_eq!(place.text(name), "precious");
+            assert!(!place.path("fresh.npy").exists(), "{line}");
+            place.line(&format!("{line} --force")).good();
+            assert_ne!(place.read(name), b"precious");
+            let _ = std::fs::remove_file(place.path("fresh.npy"));
+        }
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_named() {
+    let place = Place::new();
+    place.trained();
+    for (name, word) in
+        [("no/such/x.npy", "x.npy"), ("run", "run"), ("x.parquet", ".npy or .csv"), ("x", ".npy or .csv")]
+    {
+        place.line(&format!("sample run -n 3 -o {name} --device cpu")).fails(1, &[word]);
+        place.line(&format!("simulate lens -n 3 -o {name}")).fails(1, &[word]);
+    }
+    place.line("encode run table.csv -o z.npy --log-det z.npy --device cpu").fails(2, &["--log-det"]);
+    place.line("simulate lens -n 3 -o z.npy --observations z.npy").fails(2, &["--observations"]);
+}
+
+#[test]
+fn run_folders_are_not_overwritten() {
+    let place = Place::new();
+    place.trained();
+    place.write("run/notes.txt", "mine");
+    let model = place.read("run/model.safetensors");
+    let line = "train table.csv --device cpu --out run --epochs 1 --seed 9 --set model.width=4";
+    place.line(line).fails(1, &["run", "--force"]);
+    assert_eq!(place.read("run/model.safetensors"), model);
+    place.line(&format!("{line} --force")).good();
+    assert_ne!(place.read("run/model.safetensors"), model);
+    assert_eq!(place.text("run/notes.txt"), "mine");
+    place.write("file", "");
+    place.line("train table.csv --device cpu --out file").fails(1, &["file"]);
+    place.line("train table.csv --device cpu --out file/below").fails(1, &["file/below"]);
+}
+
+#[test]
+fn default_folders_never_meet() {
+    let place = Place::new();
+    place.table("table.csv", 60, 2);
+    let line = "train table.csv --device cpu --epochs 1 --set model.width=4";
+    let first = place.line(line).good().stdout;
+    let second = place.line(line).good().stdout;
+    assert_eq!(format!("{}_2\n", first.trim()), second);
+}
+
+#[test]
+fn nothing_and_too_much_are_refused() {
+    let place = Place::new();
+    place.trained();
+    place.line("sample run -n 0 --device cpu").fails(2, &["0 samples"]);
+    place.line("simulate lens -n 0 -o x.npy").fails(2, &["0 rows"]);
+    place.line("sample run -n 9000000000000000000 --device cpu").fails(2, &["memory"]);
+    place.line("simulate lens -n 9000000000000000000 -o x.npy").fails(2, &["memory"]);
+    place
+        .line("train table.csv --device cpu --out x --set model.width=60000 --set model.blocks=60000")
+        .fails(2, &["model"]);
+    place.line("train --device cpu").fails(2, &["lens"]);
+    place.line("train nonsense --device cpu").fails(2, &["nonsense", "lens"]);
+    place.line("train table.csv --device cpu --given y.csv --out x").fails(2, &["data.given"]);
+    place.line("bench step --case lens9 --device cpu").fails(2, &["lens9", "lens1"]);
+    place.line("sample run -n many").fails(2, &["many"]);
+    place.line("sample run -n 3 --device cpu --given y.csv").fails(2, &["--given"]);
+}
+
+#[test]
+fn unknown_devices_are_refused() {
+    let place = Place::new();
+    place.trained();
+    place.line("sample run -n 3 --device nonesuch").fails(4, &["nonesuch"]);
+    place.line("train table.csv --device 99 --out x").fails(4, &["99"]);
+    assert!(!place.path("x").exists());
+}
+
+#[test]
+fn divergence_stops_with_the_last_good_checkpoint() {
+    let place = Place::new();
+    place.table("table.csv", 200, 4);
+    let line = "train table.csv --device cpu --out run --epochs 200 --set model.width=8 --set model.scale=exp \
+                --set train.lr=1e6 --set train.lr_final=1e6 --set train.warmup_epochs=0 --set train.grad_clamp=1e30 \
+                --set run.checkpoint_every=1";
+    let done = place.line(line);
+    done.fails(3, &["step", "train.lr"]);
+    assert!(!place.path("run/model.safetensors").exists(), "a broken model is not kept");
+    let manifest: serde_json::Value = serde_json::from_str(&place.text("run/manifest.json")).unwrap();
+    assert_eq!(manifest["status"], "failed");
+    for name in place.names("run/checkpoints").into_iter().filter(|name| name.starts_with("step-")) {
+        let bytes = place.read(format!("run/checkpoints/{name}"));
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        for (_, tensor) in tensors.iter() {
+            let (values, _) = tensor.data().as_chunks::<4>();
+            assert!(values.iter().all(|b| f32::from_le_bytes(*b).is_finite()));
+        }
+    }
+}

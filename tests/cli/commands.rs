@@ -1,0 +1,199 @@
+//! Every command where all goes well.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use hintflow::data::Table;
+
+use crate::tool::Place;
+
+#[test]
+fn a_training_leaves_a_whole_run_folder() {
+    let place = Place::new();
+    place.table("table.csv", 120, 3);
+    let done = place.line("train table.csv --device cpu --out a/run --epochs 3 --set model.width=8").good();
+    assert_eq!(done.stdout, "a/run\n");
+    assert_eq!(
+        place.names("a/run"),
+        ["checkpoints", "config.toml", "manifest.json", "metrics.csv", "model.safetensors", "plots"]
+    );
+    let metrics = place.text("a/run/metrics.csv");
+    let lines: Vec<_> = metrics.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (4, "epoch,step,train_loss,test_loss,ll,lr,rows_per_s"));
+    let manifest: serde_json::Value = serde_json::from_str(&place.text("a/run/manifest.json")).unwrap();
+    assert_eq!(manifest["status"], "finished");
+    assert_eq!((&manifest["data"]["train_rows"], &manifest["data"]["test_rows"]), (&108.into(), &12.into()));
+    assert_eq!(manifest["command"][1], "train");
+    let plots = place.names("a/run/plots");
+    for name in ["loss", "correlation", "marginals", "pairs"] {
+        assert!(plots.contains(&format!("{name}.png")) && plots.contains(&format!("{name}.svg")), "{plots:?}");
+    }
+}
+
+#[test]
+fn the_written_settings_give_the_same_run_again() {
+    let place = Place::new();
+    place.trained();
+    place.line("train --config run/config.toml --out again").good();
+    assert_eq!(place.read("run/model.safetensors"), place.read("again/model.safetensors"));
+    assert_eq!(place.text("run/config.toml").replace("\"auto\"", "\"cpu\""), place.text("again/config.toml"));
+}
+
+#[test]
+fn lens_is_simulated_and_drawn() {
+    let place = Place::new();
+    let done = place.line(
+        "train lens --device cpu --epochs 2 --set data.rows=300 --set data.test_rows=50 --set model.budget=3000 --seed 5",
+    );
+    let folder = done.good().stdout.trim().to_owned();
+    assert!(folder.starts_with("runs/") && folder.ends_with("_lens_s5"), "{folder}");
+    let plots = place.names(&format!("{folder}/plots"));
+    for name in ["loss", "correlation", "outlines"] {
+        assert!(plots.contains(&format!("{name}.png")) && plots.contains(&format!("{name}.svg")), "{plots:?}");
+    }
+    place.line(&format!("sample {folder} -n 4 -o s.csv")).good();
+    assert_eq!(Table::read(place.path("s.csv")).unwrap().dim(), 20);
+}
+
+#[test]
+fn samples_depend_on_their_number_only() {
+    let place = Place::new();
+    place.trained();
+    let all = place.line("sample run --device cpu -n 40").good().stdout;
+    let some = place.line("sample run/model.safetensors --device cpu -n 7").good().stdout;
+    assert!(all.starts_with("a,b,c\n") && all.starts_with(&some));
+    assert_eq!(all.lines().count(), 41);
+    assert_ne!(all, place.line("sample run --device cpu -n 40 --seed 2").good().stdout);
+    place.line("sample run --device cpu -n 40 -o s.npy").good();
+    place.line("sample run --device cpu -n 40 -o s.csv").good();
+    let (npy, csv) = (Table::read(place.path("s.npy")).unwrap(), Table::read(place.path("s.csv")).unwrap());
+    assert_eq!(npy.values(), csv.values());
+    assert_eq!(place.text("s.csv"), all);
+}
+
+#[test]
+fn rows_go_to_latent_vectors_and_back() {
+    let place = Place::new();
+    place.trained();
+    place.line("encode run table.csv -o z.npy --log-det ld.csv --device cpu").good();
+    place.line("decode run z.npy -o x.csv --device cpu").good();
+    let (before, after) = (Table::read(place.path("table.csv")).unwrap(), Table::read(place.path("x.csv")).unwrap());
+    assert_eq!(before.columns, after.columns);
+    assert!(before.values().iter().zip(after.values()).all(|(a, b)| (a - b).abs() < 1e-4));
+
+    // log p = log-det - |z|^2 / 2 - N/2 log 2 pi
+    let (z, log_det) = (Table::read(place.path("z.npy")).unwrap(), Table::read(place.path("ld.csv")).unwrap());
+    assert_eq!(log_det.columns, ["log_det"]);
+    let printed = place.line("log-prob run table.csv --device cpu").good().stdout;
+    let printed: Vec<f64> = printed.lines().map(|l| l.parse().unwrap()).collect();
+    assert_eq!(printed.len(), 120);
+    for ((z, log_det), got) in z.iter_rows().zip(log_det.values()).zip(&printed) {
+        let square: f64 = z.iter().map(|&v| f64::from(v).powi(2)).sum();
+        let want = f64::from(*log_det) - 0.5 * square - 1.5 * std::f64::consts::TAU.ln();
+        assert!((got - want).abs() < 1e-4, "{got} {want}");
+    }
+    let done = place.line("log-prob run table.csv -o lp.npy --device cpu").good();
+    assert!(done.stdout.contains("rows 120") && done.stdout.contains("mean"), "{}", done.stdout);
+    assert_eq!(Table::read(place.path("lp.npy")).unwrap().rows, 120);
+}
+
+#[test]
+fn columns_are_found_by_name() {
+    let place = Place::new();
+    place.trained();
+    let straight = place.line("log-prob run table.csv --device cpu").good().stdout;
+    let table = Table::read(place.path("table.csv")).unwrap();
+    table.select(&["c", "a", "b"]).unwrap().write(place.path("turned.csv"), false).unwrap();
+    let turned = place.line("log-prob run turned.csv --device cpu").good();
+    assert_eq!(straight, turned.stdout);
+    assert!(turned.stderr.contains("by name"), "{}", turned.stderr);
+}
+
+#[test]
+fn check_passes_a_good_model_and_fails_a_broken_one() {
+    let place = Place::new();
+    place.trained();
+    let done = place.line("check run table.csv --device cpu").good();
+    assert_eq!(done.stdout.matches("  ok").count(), 4, "{}", done.stdout);
+    // One row, and columns without any deviation.
+    place.write("one.csv", "a,b,c\n1,2,3\n");
+    place.line("check run one.csv --device cpu").good();
+    // So far away that f32 cannot tell neighbours apart after the way there and back.
+    place.write("far.csv", "a,b,c\n1e30,-1e30,1e30\n");
+    let done = place.line("check run far.csv --device cpu");
+    assert_eq!(done.code, Some(5), "{}", done.stdout);
+    assert!(done.stdout.contains("FAILED"), "{}", done.stdout);
+}
+
+#[test]
+fn simulated_shapes_are_the_training_rows_of_the_preset() {
+    let place = Place::new();
+    place.line("simulate lens -n 6 -o a.csv").good();
+    place.line("simulate lens -n 6 -o b.npy --observations seen.csv").good();
+    let (a, b) = (Table::read(place.path("a.csv")).unwrap(), Table::read(place.path("b.npy")).unwrap());
+    assert_eq!(a.values(), b.values());
+    assert_eq!(Table::read(place.path("seen.csv")).unwrap().columns, ["d_h", "d_v"]);
+    place.line("simulate lens -n 6 -o c.npy --outline arc").good();
+    place.line("simulate lens -n 6 -o d.npy --seed 2").good();
+    assert!(Table::read(place.path("c.npy")).unwrap().values() != a.values());
+    assert!(Table::read(place.path("d.npy")).unwrap().values() != a.values());
+}
+
+#[test]
+fn devices_are_listed() {
+    let place = Place::new();
+    let text = place.line("devices").good().stdout;
+    assert!(text.contains("cpu") && text.contains("auto"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&place.line("devices --json").good().stdout).unwrap();
+    assert!(json["auto"]["name"].is_string() && json["cpu"]["name"].is_string(), "{json}");
+    for (index, adapter) in json["adapters"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(adapter["index"], index);
+        for key in ["name", "backend", "driver", "kind"] {
+            assert!(adapter[key].is_string(), "{adapter}");
+        }
+        assert!(adapter["max_array_bytes"].is_u64() && text.contains(adapter["name"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_step_is_timed() {
+    let place = Place::new();
+    let text = place.line("bench step --case small --repeat 1 --json --device cpu").good().stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&json["case"], &json["device"], &json["batch"]), (&"small".into(), &"cpu".into(), &500.into()));
+    assert_eq!((&json["params"], &json["dispatches"]), (&100_560.into(), &0.into()));
+    assert!(json["step_ms"].as_f64().unwrap() > 0.0 && json["peak_bytes"].as_u64().unwrap() > 0);
+    let text = place.line("bench sample --case small --repeat 1 --json --device cpu").good().stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(json["sample_ms"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn help_has_examples_and_all_settings() {
+    let place = Place::new();
+    for command in ["train", "sample", "log-prob", "encode", "decode", "simulate lens", "check", "bench"] {
+        let text = place.line(&format!("{command} --help")).good().stdout;
+        assert!(text.contains("Example"), "{command}");
+    }
+    let text = place.line("train --help").good().stdout;
+    for key in hintflow::config::keys::KEYS {
+        assert!(text.contains(key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_panic() {
+    let place = Place::new();
+    place.trained();
+    for line in ["sample run --device cpu -n 50000", "log-prob run many.csv --device cpu"] {
+        place.table("many.csv", 50_000, 3);
+        let args: Vec<_> = line.split_whitespace().collect();
+        let mut child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        assert!(!first.is_empty());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !stderr.contains("panicked") && !stderr.contains("error"), "{stderr}");
+    }
+}

@@ -1,0 +1,58 @@
+//! Three Adam steps through the real training path against the independent implementation (spec, section 7).
+
+use hintflow::data::write_table;
+use hintflow::flow::ModelFile;
+
+use crate::common::compare::{Tolerance, assert_close};
+use crate::common::fixture::Fixture;
+use crate::tool::Place;
+
+fn check(name: &str) {
+    let fixture = Fixture::load(name);
+    let place = Place::new();
+    let x: Vec<f32> = fixture.x().iter().map(|&v| v as f32).collect();
+    let dim = fixture.spec.dim;
+    write_table(&place.path("x.npy"), &[], x.len() / dim, dim, &x, false).expect("x.npy");
+    let model = fixture.model_path();
+    let mut args = vec!["train", "x.npy", "--device", "cpu", "--out", "out", "--init", model.to_str().expect("a path")];
+    for set in [
+        "train.epochs=3",
+        "train.batches_per_epoch=1",
+        "train.batch=24",
+        "train.shuffle=false",
+        "train.noise=0",
+        "train.lr=0.001",
+        "train.lr_final=0.001",
+        "train.warmup_epochs=0",
+        "data.standardize=false",
+        "data.validation=0",
+    ] {
+        args.extend(["--set", set]);
+    }
+    place.run(&args).good();
+
+    let trained = ModelFile::read(&place.path("out/model.safetensors")).expect("model");
+    let before = ModelFile::read(&model).expect("model");
+    for (tensor, wanted) in fixture.group("adam3.") {
+        let Some(got) = trained.tensor(&tensor).filter(|t| !t.is_empty()) else { continue };
+        assert_close(&tensor, got, &wanted.data, Tolerance::relative(1e-3).floor(1e-6));
+        let trains = !tensor.ends_with("mix.weight");
+        assert_eq!(before.tensor(&tensor) != Some(got), trains, "whether {tensor} changes");
+    }
+}
+
+macro_rules! fixtures {
+    ($($name:ident),* $(,)?) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+    };
+}
+
+fixtures!(
+    flow_n100_depth2,
+    flow_n1_nomix,
+    flow_n20_depth0,
+    flow_n20_full_input,
+    flow_n20_full_output,
+    flow_n3_exp,
+    flow_n7_householder,
+);

@@ -1,0 +1,11 @@
+//! The command line as a user meets it: every command, every kind of bad input, stopping and resuming.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod commands;
+mod fixtures;
+mod resume;
+mod settings;
+mod tool;
