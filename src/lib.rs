@@ -1,4 +1,54 @@
-//! hintflow: normalizing flows with recursive coupling.
+//! Normalizing flows with recursive coupling (HINT: Kruse, Detommaso, Köthe, Scheichl, AAAI 2021), on any GPU through
+//! wgpu and natively on the CPU.
+//!
+//! A normalizing flow is an invertible map z = T(x) with a tractable Jacobian, trained so that z is standard normal. It
+//! gives exact densities and samples. A *recursive* coupling block applies itself to both halves of its columns, which
+//! fills the Jacobian's triangle and lets few blocks model what takes plain couplings (RealNVP) many.
+//!
+//! ```
+//! use hintflow::{Engine, Flow};
+//!
+//! # fn main() -> hintflow::Result<()> {
+//! let engine = Engine::cpu()?; // Engine::auto() takes a real GPU where there is one
+//! let flow = Flow::builder(4).blocks(2).width(32).seed(1).build(&engine)?;
+//!
+//! let x = flow.sample(3, 7)?; // three rows of four columns, one after the other
+//! let density = flow.log_prob(&x)?; // nats, one per row
+//! let latent = flow.encode(&x)?; // z and log |det dz/dx|
+//! let back = flow.decode(&latent.z)?;
+//!
+//! assert_eq!((x.len(), density.len()), (12, 3));
+//! assert!(x.iter().zip(&back).all(|(a, b)| (a - b).abs() < 1e-4));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/train_on_rows.rs` trains a model on rows that are in memory; [`train::run`] is a whole training with a run
+//! folder, which is what the command line does.
+//!
+//! # The rooms, in the order data flows
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`data`], [`rng`] | rows: simulated shapes, npy and csv files; random numbers by counter |
+//! | [`config`] | settings and where they come from |
+//! | [`plan`] | WHAT a model is: recursion to tables of nodes, names and offsets of weights. Integers only |
+//! | [`tape`], [`program`], [`buffer`] | a computation recorded once as a list of operations, with its backward pass |
+//! | `kernel` | HOW each operation is computed on the CPU; `shaders/` holds the twin of each for the GPU |
+//! | [`engine`] | WHERE programs run: [`engine::cpu`] and [`engine::gpu`] |
+//! | [`flow`] | models: encode, decode, density, samples, gradients |
+//! | [`optim`], [`train`] | Adam and its schedule; trainer, checkpoints, run folder |
+//! | [`eval`], `report`, [`bench`] | metrics, pictures, timing |
+//!
+//! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
+//! wgpu. Letters everywhere: B rows of a batch, N columns of x, K blocks, D recursion depth, H hidden width, P trained
+//! parameters. Densities are in nats. Values on the device are `f32`.
+//!
+//! # Numbers you can trust
+//!
+//! Same seed and same engine give the same bits, on the CPU for any number of threads. Both engines are tested against
+//! an independent implementation in `f64` (`tests/common/oracle.rs`) for every operation and whole models.
+
 pub mod bench;
 pub mod buffer;
 pub mod config;

@@ -29,8 +29,9 @@ const RED: RGBColor = RGBColor(0xdd, 0x44, 0x44);
 
 /// Draws up to 36 outlines of each kind in two grids into `path`.png and `path`.svg; `titles` stand above them.
 ///
-/// All have the same scale, that of the true ones where there are any; each is moved to the middle of its cell and cut
-/// off at the cell's edge. Outlines with points that are not finite are left out and counted in the title.
+/// All have the same scale, that of the true ones where there are any, and each is moved to the middle of its cell. One
+/// too large for its cell is shrunk to fit and drawn in grey with the factor beside it. Outlines with points that are
+/// not finite are left out and counted in the title.
 pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
     let sides = [Side::new(sampled), Side::new(truth)];
     let scale_by = if sides[1].finite.is_empty() { &sides[0] } else { &sides[1] };
@@ -89,8 +90,10 @@ impl<'a> Side<'a> {
 }
 
 fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
-    let (middle, _) = middle_and_extent(&outline.points);
-    let scale = 0.88 * cell.w / 2.0 / extent;
+    let (middle, own) = middle_and_extent(&outline.points);
+    // A little beyond the extent there is still room at the edge of the cell.
+    let shrink = if own > 1.1 * extent { own / extent } else { 1.0 };
+    let scale = 0.88 * cell.w / 2.0 / extent / shrink;
     let place = |points: &[[f32; 2]]| -> Vec<[f64; 2]> {
         let finite = points.iter().filter(|p| p.iter().all(|v| v.is_finite()));
         let mut placed: Vec<_> = finite
@@ -106,7 +109,21 @@ fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     if let Some(reference) = &outline.reference {
         page.line_inside(frame, &place(reference), RED.mix(0.6), 2.0);
     }
-    page.line_inside(frame, &place(&outline.points), TEXT.to_rgba(), 1.2);
+    let color = if shrink > 1.0 { MUTED } else { TEXT };
+    page.line_inside(frame, &place(&outline.points), color.to_rgba(), 1.2);
+    if shrink > 1.0 {
+        let label = Label::new(HPos::Right, VPos::Bottom).color(MUTED);
+        page.text(&format!("÷{}", factor(shrink)), [cell.x + cell.w - 1.0, cell.y + cell.h - 1.0], label);
+    }
+}
+
+/// A shrinking factor in few characters.
+fn factor(shrink: f64) -> String {
+    match shrink {
+        s if s < 9.5 => format!("{s:.1}"),
+        s if s < 9999.5 => format!("{s:.0}"),
+        s => format!("{s:.0e}"),
+    }
 }
 
 /// Middle of the surrounding box, and half of its longer side.

@@ -47,6 +47,17 @@ impl Dataset {
         Self::prepare(config, init, name, train, test)
     }
 
+    /// Rows that are in memory. The settings say whether they are standardised; `test` may be left out.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where settings do not fit the rows, [`Error::Shape`] where the tables differ in columns.
+    pub fn from_tables(config: &Config, name: &str, train: Table, test: Option<Table>) -> Result<Self> {
+        if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
+            return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
+        }
+        Self::prepare(config, None, name.into(), train, test)
+    }
+
     fn prepare(
         config: &Config,
         init: Option<&ModelFile>,

@@ -22,6 +22,8 @@ pub(super) struct Device {
     pub(super) passing: Passing,
     /// Layout of bind group 1 where `launch` comes from a buffer.
     pub(super) launch_layout: Option<wgpu::BindGroupLayout>,
+    /// Whether kernels check their indices and loops.
+    pub(super) checked: bool,
     pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
     failure: Arc<Mutex<Option<Failure>>>,
 }
@@ -134,6 +136,7 @@ impl Device {
             software: info.device_type == wgpu::DeviceType::Cpu,
             passing,
             launch_layout,
+            checked: cfg!(debug_assertions),
             limits,
             device,
             queue,
@@ -179,11 +182,8 @@ impl Device {
             label,
             source: wgpu::ShaderSource::Wgsl(kernel.source(self.passing).into()),
         };
-        let checks = if cfg!(debug_assertions) {
-            wgpu::ShaderRuntimeChecks::checked()
-        } else {
-            wgpu::ShaderRuntimeChecks::unchecked()
-        };
+        let checks =
+            if self.checked { wgpu::ShaderRuntimeChecks::checked() } else { wgpu::ShaderRuntimeChecks::unchecked() };
         // SAFETY: the kernels are our own. Their loops end: each counts towards a bound that it does not change. Their
         // indices stay inside the arrays: those come from a plan's tables and from launch structs made for arrays of
         // this size, and threads past the end of a grid return or store nothing. Divisors are constants or counts that

@@ -52,10 +52,10 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn of(device: &Device) -> Self {
-        // A driver may reset a device whose dispatch takes seconds. Software adapters reach a few GFLOP/s, integrated
-        // GPUs hundreds.
+        // A driver may reset a device whose dispatch takes seconds. Software adapters reach less than 1 GFLOP/s,
+        // integrated GPUs hundreds.
         let work = match device.info.kind {
-            "software" => 100_000_000,
+            "software" => 20_000_000,
             "discrete" => 1 << 37,
             _ => 1 << 33,
         };

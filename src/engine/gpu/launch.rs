@@ -10,11 +10,13 @@ use bytemuck::{Pod, Zeroable};
 pub(super) const MAX_BYTES: usize = 128;
 
 /// Name, offset and size of a field.
+#[cfg(test)]
 pub(super) type Field = (&'static str, usize, usize);
 
 /// A struct that a shader reads as immediates.
 pub(super) trait Launch: Pod {
     /// Its fields in order.
+    #[cfg(test)]
     const FIELDS: &'static [Field];
 }
 
@@ -29,6 +31,7 @@ macro_rules! launches {
             }
 
             impl Launch for $name {
+                #[cfg(test)]
                 const FIELDS: &'static [Field] =
                     &[$((stringify!($field), std::mem::offset_of!($name, $field), size_of::<$type>()),)*];
             }

@@ -1,9 +1,9 @@
 //! The GPU engine: programs as compute kernels through wgpu.
 //!
-//! [`adapter`] finds devices, [`device`] opens one and makes pipelines, [`shader`] holds the kernels and [`launch`] what
-//! each of them is told. [`tables`] turns a plan into arrays that kernels read, [`record`] a program into a list of
-//! dispatches, [`fit`] chooses how many samples lie on the device at a time. [`session`] runs the programs of a model;
-//! [`arrays`] are what it holds on the device, [`transfer`] moves values and commands there and back.
+//! `adapter` finds devices, `device` opens one and makes pipelines, `shader` holds the kernels and `launch` what
+//! each of them is told. `tables` turns a plan into arrays that kernels read, `record` a program into a list of
+//! dispatches, `fit` chooses how many samples lie on the device at a time. `session` runs the programs of a model;
+//! `arrays` are what it holds on the device, `transfer` moves values and commands there and back.
 
 mod adapter;
 mod arrays;

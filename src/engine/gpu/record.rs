@@ -72,12 +72,14 @@ pub(super) struct Bounds {
     pub(super) workgroups: u32,
     /// Loop turns of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a word.
     pub(super) turns: Option<u64>,
+    /// Turns after which a dispatch over reflections is cut in two, so that none blocks the device for long.
+    pub(super) reflection_turns: u64,
 }
 
 /// Turns that llvmpipe allows (65,535), with some room for what the estimates leave out.
 pub(super) const SOFTWARE_TURNS: u64 = 60_000;
-/// Turns after which a dispatch over reflections is cut in two on any device.
-const REFLECTION_TURNS: u64 = 30_000;
+/// The usual [`Bounds::reflection_turns`].
+pub(super) const REFLECTION_TURNS: u64 = 30_000;
 
 /// Records the operations of one program.
 pub(super) struct Recorder<'a> {
@@ -404,7 +406,7 @@ impl<'a> Recorder<'a> {
         let mixes = self.tables.mix_list;
         for (first, number, n) in self.equal_dims(mix, run) {
             let turns = 2 * u64::from(n.div_ceil(8)) + 8;
-            let most = (REFLECTION_TURNS / turns).clamp(1, n.into()) as u32;
+            let most = (self.bounds.reflection_turns / turns).clamp(1, n.into()) as u32;
             let mut end = n;
             while end > 0 {
                 let count = end.min(most);
@@ -429,7 +431,7 @@ impl<'a> Recorder<'a> {
             let launch = launch::ReflectSkew { mixes, first, pitch };
             self.push(Kernel::ReflectSkew, Head::None, grid, n.into(), launch)?;
             let turns = u64::from(n.div_ceil(32)) * (2 * u64::from(n.div_ceil(8)) + 9) + 1;
-            let most = (REFLECTION_TURNS / turns).clamp(1, n.into()) as u32;
+            let most = (self.bounds.reflection_turns / turns).clamp(1, n.into()) as u32;
             let mut begin = 0;
             while begin < n {
                 let count = (n - begin).min(most);

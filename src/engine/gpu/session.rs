@@ -72,6 +72,8 @@ pub(super) struct GpuSession {
     most_samples: usize,
     /// Largest data set that stays on the device, in bytes; tests make it 0.
     most_data: u64,
+    /// See [`Bounds::reflection_turns`]; tests make it small.
+    reflection_turns: u64,
 }
 
 impl GpuSession {
@@ -95,6 +97,7 @@ impl GpuSession {
             upload: Vec::new(),
             most_samples: usize::MAX,
             most_data: u64::MAX,
+            reflection_turns: record::REFLECTION_TURNS,
             tables,
             device,
             plan,
@@ -105,6 +108,12 @@ impl GpuSession {
     #[cfg(test)]
     pub(super) fn limit_tiles(&mut self, samples: usize) {
         self.most_samples = samples;
+    }
+
+    /// Cuts the reflections of programs compiled from now on into dispatches of that many loop turns.
+    #[cfg(test)]
+    pub(super) fn cut_reflections(&mut self, turns: u64) {
+        self.reflection_turns = turns;
     }
 
     /// Streams data sets given from now on, whatever their size.
@@ -144,6 +153,7 @@ impl GpuSession {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
             turns: self.device.software.then_some(record::SOFTWARE_TURNS),
+            reflection_turns: self.reflection_turns,
         };
         let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
         Ok([recorder().steps(&program.prepare)?, recorder().rows(&program.rows)?, recorder().steps(&program.finish)?])

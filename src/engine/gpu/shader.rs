@@ -5,7 +5,8 @@
 
 use naga::{AddressSpace, StorageAccess};
 
-use super::launch::{self, Field, Launch};
+#[cfg(test)]
+use super::launch::{self, Launch};
 use crate::error::{Error, Result};
 
 /// Arrays that kernels bind, by binding number.
@@ -72,6 +73,7 @@ macro_rules! kernels {
 
         impl Kernel {
             /// All kernels, in the order of their discriminants.
+            #[cfg(test)]
             pub(super) const ALL: &'static [Self] = &[$(Self::$kernel,)*];
 
             /// Name of the shader file, without extension.
@@ -90,7 +92,8 @@ macro_rules! kernels {
             }
 
             /// Fields and size of the host's mirror of `struct Launch`.
-            pub(super) fn launch(self) -> (&'static [Field], usize) {
+            #[cfg(test)]
+            fn launch(self) -> (&'static [launch::Field], usize) {
                 match self { $(Self::$kernel => (launch::$launch::FIELDS, size_of::<launch::$launch>()),)* }
             }
         }
@@ -290,7 +293,7 @@ mod tests {
         }
     }
 
-    fn compare(module: &naga::Module, ty: naga::Handle<naga::Type>, fields: &[Field], size: usize, what: &str) {
+    fn compare(module: &naga::Module, ty: naga::Handle<naga::Type>, fields: &[launch::Field], size: usize, what: &str) {
         let TypeInner::Struct { members, span } = &module.types[ty].inner else { panic!("{what}: not a struct") };
         assert_eq!(*span as usize, size, "{what}: size");
         let mut layouter = naga::proc::Layouter::default();

@@ -95,6 +95,7 @@ fn stage_tables(stage: &Stage, words: &mut Vec<u32>) -> StageTables {
             words.extend(net.bias);
         }
     }
+    debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
     let walk = words.len() as u32;
     words.extend(&stage.walk);
     let chains = push_lists(words, &stage.chains, |link| vec![link.s, link.t]);
@@ -154,8 +155,9 @@ fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) ->
     let mut count = 0;
     for o in (0..product.n_out).step_by(JOB_SIZE as usize) {
         for k in (0..inputs).step_by(JOB_SIZE as usize) {
-            words.extend([product.layer, product.left, product.right, product.n_out, product.n_in]);
-            words.extend([weight, bias, o, k]);
+            let Product { layer, left, right, n_out, n_in } = *product;
+            let job: [u32; JOB] = [layer, left, right, n_out, n_in, weight, bias, o, k];
+            words.extend(job);
             count += 1;
         }
     }

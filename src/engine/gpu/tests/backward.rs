@@ -136,6 +136,26 @@ fn mix_backward_and_reflections() {
     }
 }
 
+/// Many reflections take several dispatches, which changes nothing.
+#[test]
+fn reflections_in_several_dispatches() {
+    let plan = plan(Spec { dim: 20, mixing: Mixing::Householder, blocks: 2, width: 2, ..Spec::default() });
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut case = Case::new(&plan);
+    for mix in 0..2 {
+        let [from, d_to, d_from] = [20, 20, 20].map(|n| case.buffer(n));
+        case.prepare.push(StepOp::Reflect { mix });
+        case.ops.push(Op::MixBackward { mix, from, d_to, d_from });
+        case.finish.push(StepOp::ReflectBackward { mix });
+    }
+    let whole = case.run(&mut session, 9, usize::MAX);
+    session.cut_reflections(50);
+    let id = session.compile(case.program(), 9).unwrap();
+    // 20 reflections, at most 3 (14 turns each) and 3 (16 turns each) at a time.
+    assert_eq!(session.dispatches(id), 7 + 4 + 2 + 7);
+    assert!(case.run(&mut session, 9, usize::MAX) == whole);
+}
+
 #[test]
 fn reflections_along_nothing_are_the_identity() {
     let plan = plan(Spec { dim: 5, mixing: Mixing::Householder, blocks: 1, width: 2, ..Spec::default() });

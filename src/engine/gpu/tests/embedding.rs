@@ -46,6 +46,17 @@ fn webgpu_defaults_without_any_feature_give_the_same_bits() {
     assert!(results(poor) == results(Arc::into_inner(rich).unwrap()));
 }
 
+/// Release builds leave out the checks of indices and loops that wgpu adds.
+#[test]
+fn checks_of_the_kernels_change_nothing() {
+    let [checked, unchecked] = [true, false].map(|checked| {
+        let mut device = Arc::into_inner(super::device()).unwrap();
+        device.checked = checked;
+        results(device)
+    });
+    assert!(checked == unchecked);
+}
+
 #[test]
 fn a_limit_that_is_too_low_is_named() {
     let limits = |_: &wgpu::Adapter| wgpu::Limits { max_compute_invocations_per_workgroup: 128, ..Default::default() };
