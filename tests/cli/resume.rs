@@ -66,7 +66,7 @@ fn killed_at_random_moments_it_ends_with_the_same_bits() {
     while kills < 10 {
         let mut child = place.spawn(&line);
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        std::thread::sleep(whole.mul_f64(0.02 + 0.3 * f64::from(random >> 8) / f64::from(1 << 24)));
+        std::thread::sleep(whole.mul_f64(0.02 + 0.14 * f64::from(random >> 8) / f64::from(1 << 24)));
         let ended = child.try_wait().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
