@@ -70,3 +70,5 @@ pub mod train;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use flow::Flow;
+/// The wgpu whose devices [`Engine::from_wgpu`] takes.
+pub use wgpu;

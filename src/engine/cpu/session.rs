@@ -306,3 +306,51 @@ impl Session for CpuSession {
         floats * size_of::<f32>() + self.programs.iter().map(tiles).sum::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::flow::programs::{Name, record};
+    use crate::optim::Adam;
+    use crate::plan::Spec;
+
+    fn trained(threads: usize, steps: u64) -> (Vec<f32>, Vec<usize>) {
+        let mixing = crate::plan::Mixing::Householder;
+        let plan = Arc::new(Plan::new(&Spec { dim: 5, width: 16, mixing, ..Spec::default() }).unwrap());
+        let mut session = Engine::cpu_with_threads(threads).unwrap().load(plan.clone()).unwrap();
+        let mut weights = vec![0.0; plan.layout.len()];
+        crate::rng::fill_normals(1, crate::rng::Stream::InitParameters, 0, 0, &mut weights);
+        weights.iter_mut().for_each(|w| *w *= 0.1);
+        session.write(Values::Weights, &weights).unwrap();
+        let rows = 1000u32;
+        let mut data = vec![0.0; rows as usize * 5];
+        crate::rng::fill_normals(2, crate::rng::Stream::Data, 0, 0, &mut data);
+        session.set_data(data.into()).unwrap();
+        session.set_order(&(0..rows).collect::<Vec<_>>()).unwrap();
+        let id = session.compile(record(Name::Step, &plan), rows as usize).unwrap();
+        let mut memory = Vec::new();
+        for t in 1..=steps {
+            let adam = Adam::default().step(1e-3, t);
+            let job = StepJob { first: 0, rows: rows as usize, noise: 0.1, seed: 3, step: t as u32, adam };
+            session.step(id, &job).unwrap();
+            memory.push(session.memory());
+        }
+        assert!(session.loss().unwrap().is_finite());
+        (session.read(Values::Weights).unwrap(), memory)
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_the_number_of_threads() {
+        let (one, _) = trained(1, 5);
+        assert!(one == trained(1, 5).0, "the same twice");
+        assert!(one == trained(2, 5).0 && one == trained(3, 5).0, "2 and 3 threads");
+    }
+
+    #[test]
+    fn memory_is_flat_over_many_steps() {
+        let (_, memory) = trained(2, 300);
+        // A thread makes its arena when all others are busy for the first time, so two threads hold at most two.
+        assert!(memory.iter().max() <= Some(&(2 * memory[0])), "{memory:?}");
+    }
+}
