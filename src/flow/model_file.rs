@@ -11,6 +11,7 @@ use crate::data::atomic::write_atomic;
 use crate::data::standardize::Standardizer;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Spec, Tensor, budget};
+use crate::rng::{self, Stream};
 
 /// Key of the JSON in the file's metadata.
 const KEY: &str = "hintflow";
@@ -96,6 +97,13 @@ impl ModelFile {
         if !self.columns.is_empty() {
             agree("column names of the model", n, self.columns.len())?;
         }
+        for (b, mix) in self.plan.blocks.iter().enumerate().filter_map(|(b, block)| Some((b, block.mix.as_ref()?))) {
+            let q = &self.weights[mix.q as usize..(mix.q + mix.dim * mix.dim) as usize];
+            if mix.reflections.is_none() && !is_orthogonal(q, mix.dim as usize) {
+                let what = "is not orthogonal, so its inverse and its densities would be wrong; the file is damaged";
+                return Err(Error::config(format!("blocks.{b}.mix.weight"), what));
+            }
+        }
         let Some(s) = &self.standardize else { return Ok(()) };
         agree("means of the standardisation", n, s.mean.len())?;
         agree("scales of the standardisation", n, s.scale.len())?;
@@ -142,6 +150,19 @@ impl ModelFile {
     }
 }
 
+/// Whether `Q^T Q v = v` for a random vector, which takes n^2 operations and not n^3. Rounding of Q to `f32` leaves about
+/// 1e-7.
+fn is_orthogonal(q: &[f32], n: usize) -> bool {
+    let mut v = vec![0.0; n];
+    rng::fill_normals(0, Stream::Mixing, 0, 0, &mut v);
+    let mut back = vec![0.0f64; n];
+    for row in q.chunks_exact(n) {
+        let along: f64 = row.iter().zip(&v).map(|(q, v)| f64::from(*q) * f64::from(*v)).sum();
+        back.iter_mut().zip(row).for_each(|(b, q)| *b += along * f64::from(*q));
+    }
+    back.iter().zip(&v).all(|(b, v)| (b - f64::from(*v)).abs() <= 1e-3)
+}
+
 fn read_tensor(want: &Tensor, view: &TensorView<'_>, out: &mut [f32]) -> Result<(), String> {
     let name = &want.name;
     if view.dtype() != Dtype::F32 {
@@ -157,5 +178,42 @@ fn read_tensor(want: &Tensor, view: &TensorView<'_>, out: &mut [f32]) -> Result<
     match out.iter().position(|v| !v.is_finite()) {
         Some(at) => Err(format!("tensor `{name}` holds {} at element {at}; the model is not usable", out[at])),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+    use crate::flow::Flow;
+
+    #[test]
+    fn files_whose_parts_do_not_fit_are_refused() {
+        let engine = Engine::cpu_with_threads(1).unwrap();
+        let file = Flow::builder(5).width(8).build(&engine).unwrap().to_file().unwrap();
+        assert!(file.check().is_ok());
+        let message = |change: &dyn Fn(&mut ModelFile)| {
+            let mut file = file.clone();
+            change(&mut file);
+            Flow::from_file(file, &engine).err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        assert!(message(&|f| f.weights.truncate(3)).contains("weights"));
+        assert!(message(&|f| f.columns = vec!["a".into()]).contains("column names"));
+        let last = file.weights.len() - 1;
+        assert!(message(&|f| f.weights[last] += 0.1).contains("blocks.1.mix.weight"));
+        assert!(message(&|f| f.weights[last] = f32::NAN).contains("blocks.1.mix.weight"));
+    }
+
+    /// A file of a few hundred bytes that claims billions of fixed weights: refused before any of them is allocated.
+    #[test]
+    fn huge_claims_are_refused_by_the_size_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let claim = r#"{"format":1,"kind":"flow","dim":40000,"blocks":1,"depth":0,"width":1,"mixing":"fixed"}"#;
+        let none: [(&str, TensorView<'_>); 0] = [];
+        let metadata = Some(HashMap::from([(KEY.to_owned(), claim.to_owned())]));
+        std::fs::write(&path, safetensors::serialize(none, metadata).unwrap()).unwrap();
+        let message = ModelFile::read(&path).unwrap_err().to_string();
+        assert!(message.contains("describes 6400") && message.contains("the file has"), "{message}");
     }
 }
