@@ -201,7 +201,7 @@ fn nothing_and_too_much_are_refused() {
     let place = Place::new();
     place.trained();
     place.line("sample run -n 0 --device cpu").fails(2, &["0 samples"]);
-    place.line("simulate lens -n 0 -o x.npy").fails(2, &["0 rows"]);
+    place.line("simulate lens -n 0 -o x.npy").fails(2, &["`-n`", "0 rows"]);
     place.line("sample run -n 9000000000000000000 --device cpu").fails(2, &["memory"]);
     place.line("simulate lens -n 9000000000000000000 -o x.npy").fails(2, &["memory"]);
     place
@@ -219,7 +219,7 @@ fn nothing_and_too_much_are_refused() {
 fn unknown_devices_are_refused() {
     let place = Place::new();
     place.trained();
-    place.line("sample run -n 3 --device nonesuch").fails(4, &["nonesuch"]);
+    place.line("sample run -n 3 --device NoneSuch").fails(4, &["`NoneSuch`"]);
     place.line("train table.csv --device 99 --out x").fails(4, &["99"]);
     assert!(!place.path("x").exists());
 }
