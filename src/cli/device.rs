@@ -11,6 +11,7 @@ pub(super) struct DeviceArgs {
     /// auto, cpu, gpu, or number or name of an adapter
     ///
     /// auto takes a real GPU where there is one, else the native CPU engine. `hintflow devices` lists the adapters.
+    /// HINTFLOW_RUN__DEVICE and HINTFLOW_RUN__THREADS in the environment do the same as the options.
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<String>,
     /// Threads of the native CPU engine [default: all cores]

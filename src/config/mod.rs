@@ -203,7 +203,7 @@ impl Model {
     /// The model these settings ask for, for data of `dim` columns. A budget is turned into its width.
     ///
     /// # Errors
-    /// [`Error::Config`] where a setting is out of range.
+    /// [`crate::Error::Config`] where a setting is out of range.
     pub fn spec(&self, dim: u32) -> Result<Spec> {
         let spec = Spec {
             kind: self.kind,
@@ -279,7 +279,7 @@ impl Config {
     /// The settings as a TOML file that gives the same run again.
     ///
     /// # Errors
-    /// [`Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not Unicode.
+    /// [`crate::Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not Unicode.
     pub fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;
         Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))

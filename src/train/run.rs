@@ -92,7 +92,7 @@ pub fn start(
     }
     absolute(&mut config)?;
     let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
-    let data = Rows::load(&config)?.prepare(&config, init.as_ref())?;
+    let data = Dataset::load(&config, init.as_ref())?;
     let flow = model(&mut config, &data, init, engine)?;
     let path = match config.run.out.take() {
         Some(out) => out,
