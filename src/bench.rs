@@ -96,6 +96,7 @@ pub fn step(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: usi
     rng::fill_normals(1, Stream::Data, 0, 0, &mut data);
     let id = flow.compiled(programs::Name::Step, case.batch)?;
     let adam = Adam::default();
+    let repeats = repeats.max(1);
     flow.with_session(|session| {
         session.set_data(Arc::from(data))?;
         session.set_order(&(0..case.batch as u32).collect::<Vec<_>>())?;
@@ -170,8 +171,9 @@ pub struct SampleTiming {
 /// As [`step`].
 pub fn sample(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: usize) -> Result<SampleTiming> {
     let flow = flow(case, condition_on, engine)?;
+    let repeats = repeats.max(1);
     let mut times = Vec::with_capacity(repeats);
-    for i in 0..repeats.max(1) + 2 {
+    for i in 0..repeats + 2 {
         let start = Instant::now();
         flow.sample_from(case.batch, 1, (i * case.batch) as u64)?;
         times.push(start.elapsed().as_secs_f64() * 1e3);

@@ -6,29 +6,29 @@
 
 /// A run of rows in the activation arena, one row per feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     /// First row.
-    pub first: u32,
+    pub(crate) first: u32,
     /// Number of rows.
-    pub rows: u32,
+    pub(crate) rows: u32,
 }
 
 /// Hands out rows of an activation arena.
 #[derive(Clone, Debug, Default)]
-pub struct Arena {
+pub(crate) struct Arena {
     rows: u32,
 }
 
 impl Arena {
     /// A fresh buffer of `rows` features.
-    pub fn alloc(&mut self, rows: u32) -> Buffer {
+    pub(crate) fn alloc(&mut self, rows: u32) -> Buffer {
         let first = self.rows;
         self.rows += rows;
         Buffer { first, rows }
     }
 
     /// Rows handed out so far.
-    pub fn rows(&self) -> u32 {
+    pub(crate) fn rows(&self) -> u32 {
         self.rows
     }
 }

@@ -33,7 +33,7 @@
 //! | [`data`], [`rng`] | rows: simulated shapes, npy and csv files; random numbers by counter |
 //! | [`config`] | settings and where they come from |
 //! | [`plan`] | WHAT a model is: recursion to tables of nodes, names and offsets of weights. Integers only |
-//! | [`tape`], [`program`], [`buffer`] | a computation recorded once as a list of operations, with its backward pass |
+//! | `tape`, `program`, `buffer` | a computation recorded once as a list of operations, with its backward pass |
 //! | `kernel` | HOW each operation is computed on the CPU; `shaders/` holds the twin of each for the GPU |
 //! | [`engine`] | WHERE programs run: [`engine::cpu`] and [`engine::gpu`] |
 //! | [`flow`] | models: encode, decode, density, samples, gradients |
@@ -50,7 +50,7 @@
 //! an independent implementation in `f64` (`tests/common/oracle.rs`) for every operation and whole models.
 
 pub mod bench;
-pub mod buffer;
+mod buffer;
 pub mod config;
 pub mod data;
 pub mod engine;
@@ -60,13 +60,15 @@ pub mod flow;
 mod kernel;
 pub mod optim;
 pub mod plan;
-pub mod program;
+mod program;
 #[cfg(feature = "plots")]
 pub mod report;
 pub mod rng;
-pub mod tape;
+mod tape;
 pub mod train;
 
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use flow::Flow;
+/// The wgpu whose devices [`Engine::from_wgpu`] takes.
+pub use wgpu;

@@ -71,15 +71,23 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
+    use approx::assert_relative_eq;
+
     use super::*;
 
     #[test]
     fn the_papers_schedule() {
         let s = Schedule { lr: 0.01, lr_final: 0.0001, epochs: 50, warmup_epochs: 3, warmup_factor: 0.01 };
-        let close = |got: f64, want: f64| (got / want - 1.0).abs() < 1e-12;
-        assert!(close(s.rate(0), 0.0001));
-        assert!(close(s.rate(3), 0.01 * 0.01f64.powf(3.0 / 50.0)));
-        assert!(close(s.rate(25), 0.001));
+        assert_relative_eq!(s.rate(0), 0.0001, max_relative = 1e-12);
+        assert_relative_eq!(s.rate(3), 0.01 * 0.01f64.powf(3.0 / 50.0), max_relative = 1e-12);
+        assert_relative_eq!(s.rate(25), 0.001, max_relative = 1e-12);
+    }
+
+    #[test]
+    fn bias_corrections_of_the_first_update_undo_the_decay() {
+        let step = Adam::default().step(0.01, 1);
+        assert_relative_eq!(f64::from(step.rate), 0.01 / 0.1, max_relative = 1e-6);
+        assert_relative_eq!(f64::from(step.root), 1.0 / 0.05f64.sqrt(), max_relative = 1e-6);
     }
 
     #[test]

@@ -12,15 +12,15 @@ use crate::buffer::Buffer;
 use crate::plan::Plan;
 
 /// Index into [`Plan::stages`].
-pub type StageId = usize;
+pub(crate) type StageId = usize;
 
 /// Index into the mixings of a plan, in the order of [`Plan::mixes`].
-pub type MixId = usize;
+pub(crate) type MixId = usize;
 
 /// One operation on a tile of samples. Forward operations write their outputs; backward operations say for each
 /// gradient whether they write or add.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Op {
+pub(crate) enum Op {
     /// Takes the rows of the current batch from the resident data: `to[c, r] = data[order[first + r], c] + noise * n`,
     /// n standard normal of the stream `Noise`.
     Gather {
@@ -162,7 +162,7 @@ pub enum Op {
 
 /// One operation per step rather than per tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepOp {
+pub(crate) enum StepOp {
     /// Q of a Householder mixing from its reflection vectors (spec, section 3).
     Reflect {
         /// Which mixing.
@@ -179,21 +179,29 @@ pub enum StepOp {
 
 /// A recorded computation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Program {
+pub(crate) struct Program {
     /// The model it belongs to.
-    pub plan: Arc<Plan>,
+    pub(crate) plan: Arc<Plan>,
     /// Short name for logs and profiles.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Rows of the activation arena.
-    pub arena_rows: u32,
+    pub(crate) arena_rows: u32,
     /// Buffers that the caller fills before the operations run.
-    pub inputs: Vec<Buffer>,
+    pub(crate) inputs: Vec<Buffer>,
     /// Buffers that the caller reads afterwards.
-    pub outputs: Vec<Buffer>,
+    pub(crate) outputs: Vec<Buffer>,
     /// Once before the tiles.
-    pub prepare: Vec<StepOp>,
+    pub(crate) prepare: Vec<StepOp>,
     /// For each tile of samples.
-    pub rows: Vec<Op>,
+    pub(crate) rows: Vec<Op>,
     /// Once after all tiles.
-    pub finish: Vec<StepOp>,
+    pub(crate) finish: Vec<StepOp>,
+}
+
+impl Program {
+    /// Whether it leaves gradients of the weights.
+    pub(crate) fn has_gradients(&self) -> bool {
+        let backward = |op: &Op| matches!(op, Op::NetworksBackward { .. } | Op::MixBackward { .. });
+        !self.finish.is_empty() || self.rows.iter().any(backward)
+    }
 }

@@ -147,6 +147,36 @@ fn batch_is_a_loop_of_single_rows(engine: &Engine) {
     }
 }
 
+/// No rows are no error, and leave nothing of an earlier call behind.
+fn no_rows_have_no_gradient(engine: &Engine) {
+    let model = random_model(2, Spec::flow(4));
+    let flow = load(&model, engine);
+    flow.vjp(&[0.5; 8], &[1.0; 8], &[1.0; 2]).expect("vjp");
+    let nothing = flow.vjp(&[], &[], &[]).expect("vjp of no rows");
+    assert!(nothing.x.is_empty() && nothing.tensors.iter().all(|(_, g)| g.iter().all(|&v| v == 0.0)));
+    assert!(flow.encode(&[]).expect("encode").z.is_empty() && flow.sample(0, 1).expect("sample").is_empty());
+    assert!(flow.loss_gradients(&[]).is_err(), "a mean over no rows");
+    assert!(flow.encode(&[0.0; 7]).is_err(), "a row that is not whole");
+}
+
+/// Calls from several threads take turns: each gets its own gradients.
+fn threads_take_turns(engine: &Engine) {
+    let model = random_model(2, Spec::flow(4));
+    let flow = load(&model, engine);
+    let rows: Vec<Vec<f32>> = (0..2).map(|seed| f32s(&Rng::new(seed).normals(4 * 37, 1.0))).collect();
+    let want: Vec<_> = rows.iter().map(|x| flow.loss_gradients(x).expect("gradients")).collect();
+    std::thread::scope(|scope| {
+        for (x, want) in rows.iter().zip(&want) {
+            let flow = &flow;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    assert!(flow.loss_gradients(x).expect("gradients") == *want, "gradients of another thread");
+                }
+            });
+        }
+    });
+}
+
 /// The sum over a fine grid of the density is 1, in one and two dimensions.
 fn density_integrates_to_one(engine: &Engine) {
     for (dim, step, reach) in [(1, 0.01, 12.0), (2, 0.05, 10.0)] {
@@ -219,6 +249,16 @@ macro_rules! contract {
             #[test]
             fn batch_is_a_loop_of_single_rows() {
                 super::batch_is_a_loop_of_single_rows(&engines::$engine());
+            }
+
+            #[test]
+            fn no_rows_have_no_gradient() {
+                super::no_rows_have_no_gradient(&engines::$engine());
+            }
+
+            #[test]
+            fn threads_take_turns() {
+                super::threads_take_turns(&engines::$engine());
             }
 
             #[test]

@@ -3,6 +3,7 @@
 //! An [`Engine`] is a device. [`Engine::load`] puts the weights of one model on it and gives a [`Session`], which runs
 //! the programs of that model. Both engines run the same programs on the same arenas.
 
+mod checked;
 pub mod cpu;
 pub mod gpu;
 
@@ -51,7 +52,8 @@ impl Engine {
 
     /// Puts a model on the device.
     pub(crate) fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
-        self.backend.load(plan)
+        let session = self.backend.load(plan.clone())?;
+        Ok(Box::new(checked::Checked::new(session, plan)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Flow, ModelFile, init};
 use crate::data::standardize::Standardizer;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{ConditionOn, Mixing, Plan, Scale, Spec, budget};
 
 /// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
@@ -122,6 +122,10 @@ impl FlowBuilder {
     /// # Errors
     /// [`crate::Error::Config`] where a choice is out of range, [`crate::Error::Device`] where the model does not fit.
     pub fn build(self, engine: &Engine) -> Result<Flow> {
+        if !(self.init_sigma.is_finite() && self.init_sigma >= 0.0) {
+            let what = format!("must be a number of at least 0, is {}", self.init_sigma);
+            return Err(Error::config("model.init_sigma", what));
+        }
         let plan = Arc::new(Plan::new(&self.spec()?)?);
         let weights = init::weights(&plan, self.seed, self.init_sigma);
         let file = ModelFile { plan, weights, columns: self.columns, standardize: self.standardize };

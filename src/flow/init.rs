@@ -40,6 +40,8 @@ fn orthogonal(n: usize, seed: u64, number: u32) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use approx::abs_diff_eq;
+
     use super::*;
 
     #[test]
@@ -50,7 +52,7 @@ mod tests {
                 for j in 0..n {
                     let dot: f64 = (0..n).map(|k| f64::from(q[i * n + k]) * f64::from(q[j * n + k])).sum();
                     let want = f64::from(u8::from(i == j));
-                    assert!((dot - want).abs() < 1e-6, "n = {n}, rows {i} and {j}: {dot}");
+                    assert!(abs_diff_eq!(dot, want, epsilon = 1e-6), "n = {n}, rows {i} and {j}: {dot}");
                 }
             }
             assert!(n == 1 || q != orthogonal(n, 5, 1));

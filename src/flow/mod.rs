@@ -8,6 +8,7 @@ mod init;
 mod model_file;
 pub(crate) mod programs;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,7 +36,8 @@ pub struct Flow {
 /// The device side of a model: its session and the programs compiled so far.
 struct Loaded {
     session: Box<dyn Session>,
-    compiled: Vec<(programs::Name, ProgramId)>,
+    /// The programs and the number of samples each was compiled for.
+    compiled: Vec<((programs::Name, usize), ProgramId)>,
 }
 
 /// Latent vectors of some rows, with their log-determinants.
@@ -77,8 +79,10 @@ impl Flow {
     /// Puts a model that is in memory on a device.
     ///
     /// # Errors
-    /// [`Error::Device`] where the device cannot hold the model.
+    /// [`Error::Shape`] where weights, names or standardisation do not fit the plan, [`Error::Device`] where the device
+    /// cannot hold the model.
     pub fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
+        file.check()?;
         let ModelFile { plan, weights, columns, standardize } = file;
         let mut session = engine.load(plan.clone())?;
         session.write(Values::Weights, &weights)?;
@@ -210,11 +214,10 @@ impl Flow {
         if rows == 0 {
             return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
         }
-        let inner = self.inner(x)?;
-        let mut outputs = self.run(programs::Name::LossGradients, &[&inner], rows, 0, 0)?;
+        let (mut outputs, gradients) = self.run_backward(programs::Name::LossGradients, &[&self.inner(x)?], rows)?;
         let d_x = outputs.swap_remove(1);
         let loss = outputs.swap_remove(0).iter().map(|&l| f64::from(l)).sum::<f64>() / rows as f64;
-        Ok((loss as f32, self.collect_gradients(d_x)?))
+        Ok((loss as f32, self.name_gradients(&gradients, d_x)))
     }
 
     /// Vector-Jacobian product: gradients of `sum(d_z * z) + sum(d_log_det * log_det)` over rows x, for any seeds
@@ -230,29 +233,35 @@ impl Flow {
         };
         agree("d_z", x.len(), d_z.len())?;
         agree("d_log_det", rows, d_log_det.len())?;
-        let inner = self.inner(x)?;
-        let d_x = self.run(programs::Name::Vjp, &[&inner, d_z, d_log_det], rows, 0, 0)?.swap_remove(0);
-        self.collect_gradients(d_x)
+        let inputs: [&[f32]; 3] = [&self.inner(x)?, d_z, d_log_det];
+        let (mut outputs, gradients) = self.run_backward(programs::Name::Vjp, &inputs, rows)?;
+        Ok(self.name_gradients(&gradients, outputs.swap_remove(0)))
     }
 
-    fn collect_gradients(&self, mut d_x: Vec<f32>) -> Result<Gradients> {
+    /// Runs a program and takes the gradients it leaves, before another thread can run one.
+    fn run_backward(&self, name: programs::Name, inputs: &[&[f32]], rows: usize) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
+        let mut loaded = self.loaded();
+        let id = loaded.program(name, &self.plan, TYPICAL_ROWS)?;
+        let outputs = loaded.session.run(id, &Job { rows, inputs, seed: 0, first_row: 0 })?;
+        Ok((outputs, loaded.session.gradients()?))
+    }
+
+    fn name_gradients(&self, all: &[f32], mut d_x: Vec<f32>) -> Gradients {
         if let Some(s) = &self.standardize {
             let scales = s.scale.iter().cycle();
             d_x.iter_mut().zip(scales).for_each(|(d, scale)| *d = (f64::from(*d) / scale) as f32);
         }
-        let all = self.loaded().session.gradients()?;
         let trained = self.plan.layout.tensors.iter().filter(|t| t.range().end <= self.plan.layout.trained);
         let tensors = trained.map(|t| (t.name.clone(), all[t.range()].to_vec())).collect();
-        Ok(Gradients { tensors, x: d_x })
+        Gradients { tensors, x: d_x }
     }
 
     /// Rows in the units of the networks: standardised where the model has a standardisation.
-    pub(crate) fn inner(&self, x: &[f32]) -> Result<Vec<f32>> {
+    pub(crate) fn inner<'a>(&self, x: &'a [f32]) -> Result<Cow<'a, [f32]>> {
+        let Some(s) = &self.standardize else { return Ok(x.into()) };
         let mut inner = x.to_vec();
-        if let Some(s) = &self.standardize {
-            s.apply(&mut inner)?;
-        }
-        Ok(inner)
+        s.apply(&mut inner)?;
+        Ok(inner.into())
     }
 
     fn undo(&self, mut x: Vec<f32>) -> Result<Vec<f32>> {
@@ -289,7 +298,7 @@ impl Flow {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compiles the training step for batches of `rows` samples and hands the session to the trainer.
+    /// Hands the session to the trainer.
     pub(crate) fn with_session<R>(&self, f: impl FnOnce(&mut dyn Session) -> Result<R>) -> Result<R> {
         f(self.loaded().session.as_mut())
     }
@@ -302,11 +311,12 @@ impl Flow {
 
 impl Loaded {
     fn program(&mut self, name: programs::Name, plan: &Arc<Plan>, rows: usize) -> Result<ProgramId> {
-        if let Some((_, id)) = self.compiled.iter().find(|(n, _)| *n == name) {
+        // How a batch is cut, and so the last bits of its sums, may depend on the number it was compiled for.
+        if let Some((_, id)) = self.compiled.iter().find(|(key, _)| *key == (name, rows)) {
             return Ok(*id);
         }
         let id = self.session.compile(programs::record(name, plan), rows)?;
-        self.compiled.push((name, id));
+        self.compiled.push(((name, rows), id));
         Ok(id)
     }
 }

@@ -65,7 +65,7 @@ impl ModelFile {
             return Err(wrong(format!("has format {found}, this version reads up to {FORMAT}; use a newer hintflow")));
         }
         header.spec.validate().map_err(|e| wrong(e.to_string()))?;
-        let needed = budget::parameters(&header.spec).saturating_mul(4);
+        let needed = budget::stored_weights(&header.spec).saturating_mul(4);
         if needed > bytes.len() as u64 {
             return Err(wrong(format!("its header describes {needed} bytes of weights, the file has {}", bytes.len())));
         }
@@ -77,14 +77,41 @@ impl ModelFile {
                 tensors.tensor(&tensor.name).map_err(|_| wrong(format!("tensor `{}` is missing", tensor.name)))?;
             read_tensor(tensor, &view, &mut weights[tensor.range()]).map_err(wrong)?;
         }
-        let n = plan.spec.dim as usize;
-        if !(header.columns.is_empty() || header.columns.len() == n) {
-            return Err(wrong(format!("names {} columns for N = {n}", header.columns.len())));
+        let file = Self { plan: Arc::new(plan), weights, columns: header.columns, standardize: header.standardize };
+        file.check().map_err(|e| wrong(e.to_string()))?;
+        Ok(file)
+    }
+
+    /// Whether the parts fit each other.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::Config`] with the part that does not.
+    pub(super) fn check(&self) -> Result<()> {
+        let n = self.plan.spec.dim as usize;
+        let agree = |what: &str, expected, got| match expected == got {
+            true => Ok(()),
+            false => Err(Error::Shape { what: what.into(), expected, got }),
+        };
+        agree("weights of the model", self.plan.layout.len(), self.weights.len())?;
+        if !self.columns.is_empty() {
+            agree("column names of the model", n, self.columns.len())?;
         }
-        if let Some(s) = &header.standardize {
-            check_standardizer(s, n).map_err(wrong)?;
+        let Some(s) = &self.standardize else { return Ok(()) };
+        agree("means of the standardisation", n, s.mean.len())?;
+        agree("scales of the standardisation", n, s.scale.len())?;
+        let usable = |(mean, scale): (&f64, &f64)| mean.is_finite() && scale.is_finite() && *scale > 0.0;
+        match s.mean.iter().zip(&s.scale).position(|pair| !usable(pair)) {
+            Some(c) => Err(Error::config(
+                "standardize",
+                format!(
+                    "column {} has mean {} and scale {}; both must be finite, the scale positive",
+                    c + 1,
+                    s.mean[c],
+                    s.scale[c]
+                ),
+            )),
+            None => Ok(()),
         }
-        Ok(Self { plan: Arc::new(plan), weights, columns: header.columns, standardize: header.standardize })
     }
 
     /// Writes the file atomically.
@@ -112,17 +139,6 @@ impl ModelFile {
     /// A tensor by its name in the model file.
     pub fn tensor(&self, name: &str) -> Option<&[f32]> {
         self.plan.layout.tensors.iter().find(|t| t.name == name).map(|t| &self.weights[t.range()])
-    }
-}
-
-fn check_standardizer(s: &Standardizer, n: usize) -> Result<(), String> {
-    if s.mean.len() != n || s.scale.len() != n {
-        return Err(format!("standardises {} and {} columns for N = {n}", s.mean.len(), s.scale.len()));
-    }
-    let usable = |(mean, scale): (&f64, &f64)| mean.is_finite() && scale.is_finite() && *scale > 0.0;
-    match s.mean.iter().zip(&s.scale).position(|pair| !usable(pair)) {
-        Some(c) => Err(format!("standardises column {} by mean {} and scale {}", c + 1, s.mean[c], s.scale[c])),
-        None => Ok(()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! `exp` and `atan` as branch-free polynomials that the compiler vectorises; mirrored in `shaders/shared`.
+//! `exp` and `atan` as branch-free polynomials that the compiler vectorises. The shaders have their own
+//! (`shaders/shared/elementary.wgsl`): both are held to f64, not to each other.
 //!
 //! Polynomials and range reduction are those of the Cephes library (S. Moshier): relative error about 1e-7.
 

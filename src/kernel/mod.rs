@@ -1,4 +1,5 @@
-//! HOW operations are computed on the CPU: one file per operation, the twin of the shader of the same name.
+//! HOW operations are computed on the CPU: one file per operation with its inverse and its backward; `shaders/` computes
+//! the same operations on GPUs.
 //!
 //! A kernel works on a [`Tile`]: the activation arena of a few samples, small enough to stay in cache. It knows nodes
 //! and buffers, neither recursion nor threads. Samples of a row are contiguous; rows are padded to whole groups of

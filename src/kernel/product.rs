@@ -256,6 +256,8 @@ impl WeightGradient<'_> {
 
 #[cfg(test)]
 mod tests {
+    use approx::abs_diff_eq;
+
     use super::*;
     use crate::rng::{Stream, fill_normals};
 
@@ -266,7 +268,8 @@ mod tests {
     }
 
     fn assert_close(what: &str, got: f32, want: f64) {
-        assert!((f64::from(got) - want).abs() <= 1e-4, "{what}: {got} instead of {want}");
+        // False for NaN, so NaN fails.
+        assert!(abs_diff_eq!(f64::from(got), want, epsilon = 1e-4), "{what}: {got} instead of {want}");
     }
 
     /// Every remainder of every register tile: outputs, inputs, vectors of samples.

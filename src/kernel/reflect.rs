@@ -72,6 +72,8 @@ pub(crate) fn backward(n: usize, vectors: &[f32], d_q: &[f32], d_vectors: &mut [
 
 #[cfg(test)]
 mod tests {
+    use approx::abs_diff_eq;
+
     use super::*;
 
     fn numbers(n: usize, seed: u64) -> Vec<f32> {
@@ -100,7 +102,7 @@ mod tests {
                 // Fourth-order differences: the step must be large to be exact in f32.
                 let (h, s) = (f64::from(step), |k: f32| moved(k * step) - moved(-k * step));
                 let want = (8.0 * s(1.0) - s(2.0)) / (12.0 * h);
-                assert!((f64::from(got[i]) - want).abs() <= 1e-5, "n = {n}, element {i}: {} or {want}", got[i]);
+                assert!(abs_diff_eq!(f64::from(got[i]), want, epsilon = 1e-5), "n = {n}, {i}: {} or {want}", got[i]);
             }
         }
     }

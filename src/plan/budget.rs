@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 
 /// Number of trained parameters of `spec`, without making the plan.
 pub fn parameters(spec: &Spec) -> u64 {
-    let n = u64::from(spec.dim);
     let nets: u64 = tree::nodes(spec.dim, spec.depth)
         .iter()
         .map(|node| {
@@ -14,9 +13,26 @@ pub fn parameters(spec: &Spec) -> u64 {
             2 * (h * (i + 1) + h * (h + 1) + o * (h + 1))
         })
         .sum();
+    let reflections = if spec.mixing == Mixing::Householder { mixing_weights(spec) } else { 0 };
+    nets.saturating_mul(u64::from(spec.blocks)).saturating_add(reflections)
+}
+
+/// Number of weights that a model file of `spec` holds: trained parameters and fixed mixing matrices.
+pub fn stored_weights(spec: &Spec) -> u64 {
+    let fixed = if spec.mixing == Mixing::Fixed { mixing_weights(spec) } else { 0 };
+    parameters(spec).saturating_add(fixed)
+}
+
+/// Length of the weight arena of `spec`: what the file holds and the mixing matrices that are computed.
+pub(super) fn arena_len(spec: &Spec) -> u64 {
+    let derived = if spec.mixing == Mixing::Householder { mixing_weights(spec) } else { 0 };
+    stored_weights(spec).saturating_add(derived)
+}
+
+/// Elements of all mixing matrices.
+fn mixing_weights(spec: &Spec) -> u64 {
     let mixes = (0..spec.blocks).filter(|&b| spec.block_has_mixing(b)).count() as u64;
-    let reflections = if spec.mixing == Mixing::Householder { n * n * mixes } else { 0 };
-    nets * u64::from(spec.blocks) + reflections
+    mixes * u64::from(spec.dim) * u64::from(spec.dim)
 }
 
 /// The width at which `spec` has as close to `budget` trained parameters as possible; the narrower one on a tie.
@@ -52,7 +68,10 @@ mod tests {
             for depth in [0, 1, 99] {
                 for mixing in [Mixing::None, Mixing::Fixed, Mixing::Householder] {
                     let spec = Spec { dim, depth, mixing, mix_first: false, blocks: 3, width: 21, ..Spec::default() };
-                    assert_eq!(parameters(&spec), Plan::new(&spec).unwrap().layout.trained as u64);
+                    let layout = Plan::new(&spec).unwrap().layout;
+                    assert_eq!(parameters(&spec), layout.trained as u64);
+                    assert_eq!(stored_weights(&spec), layout.tensors.iter().map(|t| t.len() as u64).sum::<u64>());
+                    assert_eq!(arena_len(&spec), layout.len() as u64);
                 }
             }
         }

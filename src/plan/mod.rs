@@ -12,7 +12,7 @@ pub mod tree;
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 pub use params::{Layout, Tensor};
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec};
 pub use stage::{Link, Net, Node, Stage};
@@ -57,6 +57,12 @@ impl Plan {
     /// [`crate::Error::Config`] where a field of the spec is out of range or the model would have 2^31 weights or more.
     pub fn new(spec: &Spec) -> Result<Self> {
         spec.validate()?;
+        // Before anything is built: a header of a broken file may ask for billions of nodes.
+        let total = budget::arena_len(spec);
+        if total >= 1 << 31 {
+            let what = format!("the model would have {total} weights, at most 2147483647 are possible");
+            return Err(Error::config("model.width", format!("{what}; choose fewer or narrower blocks")));
+        }
         let mut layout = params::Builder::default();
         let mut stages = Vec::new();
         let mut blocks = Vec::new();
@@ -67,7 +73,7 @@ impl Plan {
             stages.extend(stage::stages(spec, &nodes, &format!("blocks.{b}.tree"), &mut layout));
             blocks.push((mix, first..stages.len()));
         }
-        let layout = layout.finish()?;
+        let layout = layout.finish();
         let blocks =
             blocks.into_iter().map(|(mix, stages)| Block { mix: mix.map(|m| layout.locate(m)), stages }).collect();
         Ok(Self { spec: spec.clone(), blocks, stages, layout })

@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::Mix;
 use super::spec::Mixing;
 use super::stage::Net;
-use crate::error::{Error, Result};
 
 /// A named weight tensor of the model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +91,7 @@ impl Builder {
         let offset = self.trained_len;
         self.trained_len += shape.iter().map(|&n| n as u64).product::<u64>();
         self.trained.push(Tensor { name, shape, offset: offset as usize });
-        offset as u32 // `finish` refuses arenas that do not fit
+        offset as u32 // `Plan::new` has refused arenas that do not fit
     }
 
     pub(super) fn net(&mut self, prefix: &str, n_in: u32, hidden: u32, n_out: u32) -> Net {
@@ -122,24 +121,15 @@ impl Builder {
         }
     }
 
-    pub(super) fn finish(self) -> Result<Layout> {
-        let total = self.trained_len + self.derived_len + self.fixed_len;
-        if total >= 1 << 31 {
-            return Err(Error::config(
-                "model.width",
-                format!(
-                    "the model would have {total} weights, at most 2147483647 are possible; choose fewer or narrower blocks"
-                ),
-            ));
-        }
+    pub(super) fn finish(self) -> Layout {
         let fixed_from = (self.trained_len + self.derived_len) as usize;
         let mut tensors = self.trained;
         tensors.extend(self.fixed.into_iter().map(|t| Tensor { offset: t.offset + fixed_from, ..t }));
-        Ok(Layout {
+        Layout {
             tensors,
             trained: self.trained_len as usize,
             derived: self.derived_len as usize,
             fixed: self.fixed_len as usize,
-        })
+        }
     }
 }

@@ -93,7 +93,7 @@ impl Model {
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let [x, st, d_to, d_log_det, d_x, d_st] = tile.split([x, st, d_to, d_log_det, d_x, d_st]);
-                let buffers = couple::Backward { x, st, d_to, d_log_det, d_x, d_st };
+                let buffers = couple::Buffers { x, st, d_to, d_log_det, d_x, d_st };
                 couple::backward(shape, stage(id), scale, buffers);
             }
             Op::NetworksBackward { stage: id, x, hidden: [h1, h2], d_st, d_hidden: [d1, d2], slots: _, d_x } => {

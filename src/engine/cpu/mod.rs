@@ -16,22 +16,13 @@ use crate::error::{Error, Result};
 use crate::kernel::simd;
 use crate::plan::Plan;
 
-/// Environment variable with the number of threads of [`Engine::cpu`].
-pub const THREADS_VARIABLE: &str = "HINTFLOW_THREADS";
-
 impl Engine {
-    /// The native CPU engine with as many threads as there are cores, or as `HINTFLOW_THREADS` says.
+    /// The native CPU engine with one thread per core.
     ///
     /// # Errors
-    /// [`Error::Config`] where `HINTFLOW_THREADS` is not a number, [`Error::Device`] where threads cannot be started.
+    /// [`Error::Device`] where threads cannot be started.
     pub fn cpu() -> Result<Self> {
-        let threads = match std::env::var(THREADS_VARIABLE) {
-            Err(_) => 0,
-            Ok(text) => text
-                .parse()
-                .map_err(|_| Error::config(THREADS_VARIABLE, format!("must be a number of threads, is `{text}`")))?,
-        };
-        Self::cpu_with_threads(threads)
+        Self::cpu_with_threads(0)
     }
 
     /// The native CPU engine with a number of threads; 0 means one per core.
@@ -72,7 +63,7 @@ impl Backend for Cpu {
     }
 
     fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(session::CpuSession::new(plan, self.pool.clone())))
+        Ok(Box::new(session::CpuSession::new(plan, self.pool.clone())?))
     }
 }
 

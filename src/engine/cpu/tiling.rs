@@ -5,8 +5,13 @@ use std::ops::Range;
 use crate::kernel::LANES;
 use crate::plan::Plan;
 
-/// Partial gradients of a step; also the most threads that a step can use.
-pub(super) const GROUPS: usize = 16;
+/// Partial gradients of a step; also the most threads that a step can use. Fewer for models of many millions of weights,
+/// whose partial gradients would fill the memory.
+pub(super) fn groups(plan: &Plan) -> usize {
+    const MOST: usize = 16;
+    const FLOATS: usize = 1 << 28;
+    (FLOATS / plan.layout.gradient_len().max(1)).clamp(2, MOST)
+}
 
 /// Samples a tile should hold. Small models keep weights, gradients and activations in the second-level cache with
 /// about 160 samples; the weights of large ones do not fit it, so more samples must share each load.
@@ -19,19 +24,23 @@ fn target(plan: &Plan) -> usize {
 pub(super) struct Tiling {
     rows: usize,
     tiles: usize,
+    groups: usize,
 }
 
 impl Tiling {
     /// Tiles of a training step: a multiple of the groups where the batch is large enough.
     pub(super) fn step(plan: &Plan, rows: usize) -> Self {
         let vectors = rows.div_ceil(LANES);
-        let per_group = rows.div_ceil(GROUPS * target(plan)).max(1);
-        Self { rows, tiles: (GROUPS * per_group).min(vectors).max(1) }
+        let groups = groups(plan);
+        let per_group = rows.div_ceil(groups * target(plan)).max(1);
+        let tiles = (groups * per_group).min(vectors).max(1);
+        Self { rows, tiles, groups: groups.min(tiles) }
     }
 
     /// Tiles of an evaluation.
     pub(super) fn run(plan: &Plan, rows: usize) -> Self {
-        Self { rows, tiles: rows.div_ceil(target(plan)).max(1) }
+        let tiles = rows.div_ceil(target(plan)).max(1);
+        Self { rows, tiles, groups: tiles }
     }
 
     pub(super) fn tiles(self) -> usize {
@@ -52,7 +61,7 @@ impl Tiling {
 
     /// Groups that have tiles.
     pub(super) fn groups(self) -> usize {
-        self.tiles.min(GROUPS)
+        self.groups
     }
 
     /// Tiles of group `g`.
