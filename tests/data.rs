@@ -156,7 +156,7 @@ fn csv_reads_what_people_write() {
         b"\n\na , b\n\n1, 2.5 \n   \n-3,+4e5\n\n",
         b"\"a\",\"b\"\n\"1\",\"2.5\"\n\"-3\",4e5\n",
         b"a,b\r1,2.5\r-3,4e5\r",
-        b"2020,b\n1,2.5\n-3,4e5\n",
+        b"y2020,b\n1,2.5\n-3,4e5\n",
         b"\"a,b\";\"c\nd\"\n1;2.5\n-3;4e5\n",
     ];
     for text in variants {
@@ -172,7 +172,11 @@ fn csv_reads_what_people_write() {
 #[test]
 fn csv_errors_name_the_place() {
     let f = Folder::new();
-    let cases: [(&[u8], &str); 22] = [
+    let cases: [(&[u8], &str); 26] = [
+        (b"1.0,1.o,3\n1,2,3\n", "row 1, column 2: `1.o` is not a number"),
+        (b"1.0,1.o,3\n1,2,3\n", "if the line holds names, none of them may be a number"),
+        (b"2020,b\n1,2\n", "row 1, column 2: `b` is not a number"),
+        (b"x;1,5;7\n1;2;3\n", "row 1, column 1: `x` is not a number"),
         (b"", "the file is empty"),
         (b"\n\n", "no rows"),
         (b"\xef\xbb\xbf", "no rows"),

@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::sync::atomic::AtomicBool;
+
 use common::engines;
-use hintflow::config::{Config, preset};
+use hintflow::config::{Config, ScaleKind, preset};
 use hintflow::data::Table;
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Mixing;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::checkpoint::{About, Checkpoint, Device};
+use hintflow::train::run::{self, Observer, Options, Outcome, Start};
 use hintflow::train::{Dataset, State, Trainer};
 use hintflow::{Engine, Error, Flow};
 
@@ -56,6 +59,8 @@ fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state
         config: String::new(),
         data: data.fingerprint.clone(),
         device: Device::from(&flow.engine().info()),
+        columns: flow.columns().to_vec(),
+        standardize: flow.standardization().cloned(),
     };
     let path = folder.path().join("c.safetensors");
     Checkpoint { about, state }.write(&path).unwrap();
@@ -96,6 +101,31 @@ fn stopping_changes_nothing_on_a_gpu() {
     stopping_changes_nothing(&engines::gpu());
 }
 
+/// A second trainer on a model begins as one on a copy of it: with the weights, and without the moments.
+fn trainers_follow_each_other(engine: &Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = settings(&folder);
+    let data = Dataset::load(&config, None).unwrap();
+    let used = flow(&config, &data, engine);
+    let mut first = Trainer::new(&used, &config, &data).unwrap();
+    advance(&mut first, 20);
+    let fresh = Flow::from_file(used.to_file().unwrap(), engine).unwrap();
+    let mut expected = Trainer::new(&fresh, &config, &data).unwrap();
+    let mut second = Trainer::new(&used, &config, &data).unwrap();
+    assert_eq!(advance(&mut second, 20), advance(&mut expected, 20));
+    assert!(second.state().unwrap() == expected.state().unwrap());
+}
+
+#[test]
+fn trainers_follow_each_other_on_the_native_engine() {
+    trainers_follow_each_other(&engines::cpu());
+}
+
+#[test]
+fn trainers_follow_each_other_on_a_gpu() {
+    trainers_follow_each_other(&engines::gpu());
+}
+
 #[test]
 fn training_lowers_the_loss_on_held_out_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,6 +154,57 @@ fn training_lowers_the_loss_on_held_out_rows() {
     let mean = densities.iter().map(|&d| f64::from(d)).sum::<f64>() / data.test_rows() as f64;
     let own = mean / 5.0 + 0.5 * std::f64::consts::TAU.ln();
     assert!((own - ll).abs() < 1e-4, "{own} {ll}");
+}
+
+/// Breaks a file of the run folder when the training begins.
+struct Breaks {
+    file: &'static str,
+    warnings: Vec<String>,
+}
+
+impl Observer for Breaks {
+    fn started(&mut self, start: &Start<'_>) {
+        let path = start.folder.join(self.file);
+        std::fs::remove_file(&path).unwrap();
+        // In the way of a file, and no file to read.
+        std::fs::create_dir(path).unwrap();
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.warnings.push(text.into());
+    }
+}
+
+fn run_that_breaks(config: Config, file: &'static str) -> (hintflow::Result<Outcome>, Vec<String>) {
+    let mut observer = Breaks { file, warnings: Vec::new() };
+    let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };
+    let result = run::start(config, &engines::cpu(), options, &mut observer);
+    (result, observer.warnings)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_failure_does_not_hide_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = settings(&folder);
+    config.run.out = Some(folder.path().join("good"));
+    let (result, warnings) = run_that_breaks(config.clone(), "metrics.csv");
+    assert!(result.unwrap().finished);
+    assert!(warnings.iter().any(|text| text.contains("metrics.csv")), "{warnings:?}");
+
+    config.run.out = Some(folder.path().join("alone"));
+    let (result, _) = run_that_breaks(config.clone(), "manifest.json");
+    assert!(matches!(&result, Err(Error::Io { path, .. }) if path.ends_with("manifest.json")), "{result:?}");
+    assert!(folder.path().join("alone/model.safetensors").is_file());
+
+    config.run.out = Some(folder.path().join("diverged"));
+    config.model.scale = ScaleKind::Exp;
+    config.train.epochs = 100;
+    (config.train.lr, config.train.lr_final, config.train.warmup_epochs) = (1e6, 1e6, 0);
+    config.train.grad_clamp = 1e30;
+    let (result, warnings) = run_that_breaks(config, "manifest.json");
+    assert!(matches!(&result, Err(Error::Diverged { .. })), "{result:?}");
+    assert!(warnings.iter().any(|text| text.contains("manifest.json")), "{warnings:?}");
 }
 
 #[test]

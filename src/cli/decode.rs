@@ -6,7 +6,7 @@ use clap::Args;
 use hintflow::data::{check_table_output, write_table};
 
 use super::device::DeviceArgs;
-use super::{Done, model};
+use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
 Example:
@@ -33,6 +33,7 @@ pub(super) struct Decode {
 impl Decode {
     pub(super) fn run(self) -> Done {
         check_table_output(&self.output, self.force)?;
+        output::distinct(&[("-o", &self.output)], &[&self.latent])?;
         let flow = model::load(&self.run, &self.device)?;
         let rows = flow.decode(&model::latent_rows_for(&flow, &self.latent)?)?;
         let dim = flow.spec().dim as usize;

@@ -1,8 +1,8 @@
 //! The options that choose a device.
 
 use clap::Args;
-use hintflow::Result;
 use hintflow::engine::Engine;
+use hintflow::{Error, Result};
 
 /// Options of every command that computes.
 #[derive(Args, Clone, Debug, Default)]
@@ -11,6 +11,7 @@ pub(super) struct DeviceArgs {
     /// auto, cpu, gpu, or number or name of an adapter
     ///
     /// auto takes a real GPU where there is one, else the native CPU engine. `hintflow devices` lists the adapters.
+    /// HINTFLOW_RUN__DEVICE and HINTFLOW_RUN__THREADS in the environment do the same as the options.
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<String>,
     /// Threads of the native CPU engine [default: all cores]
@@ -19,24 +20,42 @@ pub(super) struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// Opens the device.
+    /// Opens the device that the flags name, else the one that the environment does, as for `train`.
     pub(super) fn open(&self) -> Result<Engine> {
-        open(self.device.as_deref().unwrap_or("auto"), self.threads.unwrap_or(0))
+        let device = self.device.clone().or_else(|| std::env::var(DEVICE).ok());
+        let threads = match (self.threads, std::env::var(THREADS)) {
+            (Some(threads), _) => threads,
+            (None, Err(_)) => 0,
+            (None, Ok(text)) => text
+                .trim()
+                .parse()
+                .map_err(|_| Error::config(THREADS, format!("must be a number of threads, is `{text}`")))?,
+        };
+        open(device.as_deref().unwrap_or("auto"), threads)
     }
 }
 
+/// The settings run.device and run.threads in the environment.
+const DEVICE: &str = "HINTFLOW_RUN__DEVICE";
+const THREADS: &str = "HINTFLOW_RUN__THREADS";
+
 /// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core.
 pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
-    let cpu = || if threads == 0 { Engine::cpu() } else { Engine::cpu_with_threads(threads) };
+    let cpu = || Engine::cpu_with_threads(threads);
     match device.trim().to_lowercase().as_str() {
         "cpu" => cpu(),
         "gpu" => Engine::gpu(),
-        "auto" => {
-            let engine = Engine::auto()?;
-            if engine.info().engine == "cpu" { cpu() } else { Ok(engine) }
-        }
-        selector => {
-            let engine = Engine::named(selector)?;
+        // As `Engine::auto`, whose CPU engine has a thread per core.
+        "auto" => match Engine::real_gpu() {
+            Ok(Some(engine)) => Ok(engine),
+            Ok(None) => cpu(),
+            Err(error) => {
+                tracing::warn!("the GPU cannot be used, so the native CPU engine is: {error}");
+                cpu()
+            }
+        },
+        _ => {
+            let engine = Engine::named(device)?;
             let info = engine.info();
             if info.kind == "software" {
                 tracing::warn!("`{}` is a software adapter and slow; the native CPU engine is --device cpu", info.name);

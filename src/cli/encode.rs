@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::Error;
 use hintflow::data::{check_table_output, write_table};
 
 use super::device::DeviceArgs;
-use super::{Done, model};
+use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
 Example:
@@ -39,10 +38,10 @@ impl Encode {
         check_table_output(&self.output, self.force)?;
         if let Some(path) = &self.log_det {
             check_table_output(path, self.force)?;
-            if *path == self.output {
-                return Err(Error::config("--log-det", "is the same file as -o; choose another name").into());
-            }
         }
+        let log_det = self.log_det.as_deref().map(|path| ("--log-det", path));
+        let outputs: Vec<_> = std::iter::once(("-o", self.output.as_path())).chain(log_det).collect();
+        output::distinct(&outputs, &[&self.data])?;
         let flow = model::load(&self.run, &self.device)?;
         let encoded = flow.encode(&model::rows_for(&flow, &self.data)?)?;
         let (rows, dim) = (encoded.log_det.len(), flow.spec().dim as usize);

@@ -39,6 +39,7 @@ impl LogProb {
     pub(super) fn run(self) -> Done {
         if let Some(path) = &self.output {
             check_table_output(path, self.force)?;
+            output::distinct(&[("-o", path)], &[&self.data])?;
         }
         let flow = model::load(&self.run, &self.device)?;
         let densities = flow.log_prob(&model::rows_for(&flow, &self.data)?)?;

@@ -1,6 +1,9 @@
 //! Results on stdout: numbers and tables, without a panic where the reader is gone.
 
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use hintflow::{Error, Result};
 
 /// A buffered stdout. Call [`finish`] on it.
 pub(super) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
@@ -17,6 +20,33 @@ pub(super) fn line(text: &str) -> io::Result<()> {
     let mut out = stdout();
     writeln!(out, "{text}")?;
     finish(out)
+}
+
+/// Fails where a file that is to be written is also read, or written twice, however its name is spelled. Each file comes
+/// with the option that names it.
+pub(super) fn distinct(outputs: &[(&str, &Path)], inputs: &[&Path]) -> Result<()> {
+    for (i, &(option, output)) in outputs.iter().enumerate() {
+        if let Some(&(other, _)) = outputs[..i].iter().find(|(_, other)| same_file(other, output)) {
+            return Err(Error::config(option, format!("is the same file as {other}; choose another name")));
+        }
+        if let Some(input) = inputs.iter().find(|input| same_file(input, output)) {
+            let what =
+                format!("{} is read by this command and would be replaced; choose another name", input.display());
+            return Err(Error::config(option, what));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two names mean one file, which need not exist yet.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        path.canonicalize().ok().or_else(|| {
+            let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+            Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        })
+    };
+    a == b || place(a).is_some_and(|a| place(b) == Some(a))
 }
 
 /// Prints rows as CSV, with a header where the columns have names.

@@ -7,7 +7,7 @@ use hintflow::Error;
 use hintflow::data::check_table_output;
 use hintflow::data::lens::{self, Outline};
 
-use super::Done;
+use super::{Done, output};
 
 /// Simulate a data set of the paper
 #[derive(Args)]
@@ -61,17 +61,24 @@ impl Simulate {
 impl Lens {
     fn run(self) -> Done {
         check_table_output(&self.output, self.force)?;
+        // The library knows no option of that name.
+        let named = |error| match error {
+            Error::Config { key, what } if key == "n" => Error::config("-n", what),
+            other => other,
+        };
         match &self.observations {
             Some(path) => {
                 check_table_output(path, self.force)?;
-                if *path == self.output {
-                    return Err(Error::config("--observations", "is the same file as -o; choose another name").into());
-                }
-                let (shapes, seen) = lens::generate_with_observations(self.n, self.seed, self.outline, 0)?;
+                output::distinct(&[("-o", &self.output), ("--observations", path)], &[])?;
+                let (shapes, seen) =
+                    lens::generate_with_observations(self.n, self.seed, self.outline, 0).map_err(named)?;
                 shapes.write(&self.output, self.force)?;
                 seen.write(path, self.force)?;
             }
-            None => lens::generate(self.n, self.seed, self.outline, 0)?.write(&self.output, self.force)?,
+            None => {
+                let shapes = lens::generate(self.n, self.seed, self.outline, 0).map_err(named)?;
+                shapes.write(&self.output, self.force)?;
+            }
         }
         Ok(0)
     }

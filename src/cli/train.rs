@@ -53,7 +53,7 @@ pub(super) struct Train {
     /// Epochs [default: 50]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     epochs: Option<u64>,
-    /// Rows of a batch
+    /// Rows of a batch [default: rows / 50, within 32 to 10000; lens 10000]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     batch: Option<u64>,
     /// Learning rate at the start

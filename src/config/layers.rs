@@ -16,7 +16,7 @@ const RIVALS: [(&str, &str); 2] = [("model.width", "model.budget"), ("data.prese
 /// Prefix of settings in the environment: `HINTFLOW_TRAIN__LR` is `train.lr`.
 const PREFIX: &str = "HINTFLOW_";
 
-/// Beginnings of a variable's name that look like a setting. Others, `HINTFLOW_THREADS` for one, are not ours.
+/// Beginnings of a variable's name that look like a setting. Others are not ours.
 const SECTIONS: [&str; 4] = ["MODEL_", "TRAIN_", "DATA_", "RUN_"];
 
 /// Settings and where each came from, lowest precedence added first.
@@ -130,6 +130,20 @@ impl Layers {
     /// # Errors
     /// [`Error::Config`] where a value is out of range or contradicts another one; errors of reading the model file.
     pub fn resolve(&self) -> Result<Config> {
+        let init = self.given("model.init").map(PathBuf::from);
+        self.resolve_from(init.map(|path| ModelFile::read(&path).map(|file| (path, file))).transpose()?)
+    }
+
+    /// As [`Layers::resolve`], but does not read the model file: for settings that hold its choices already, as those
+    /// of a run folder do. The file may be gone.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where a value is out of range or contradicts another one.
+    pub fn resolve_complete(&self) -> Result<Config> {
+        self.resolve_from(None)
+    }
+
+    fn resolve_from(&self, init: Option<(PathBuf, ModelFile)>) -> Result<Config> {
         let mut base = match self.given("data.preset").as_deref().and_then(Preset::named) {
             Some(preset) => preset.config(),
             None => preset::for_tables(),
@@ -139,13 +153,11 @@ impl Layers {
             base.train.batches_per_epoch = None;
             base.train.batch = None;
         }
-        let init = self.given("model.init").map(PathBuf::from);
-        let init = init.map(|path| ModelFile::read(&path).map(|file| (path, file))).transpose()?;
         if let Some((_, file)) = &init {
             base.model.adopt(&file.plan.spec);
             base.data.standardize = file.standardize.is_some();
         }
-        let mut table = to_table(&base)?;
+        let mut table = to_table(&base);
         for (key, setting) in &self.settings {
             if let Some((rival, _)) = rival_of(key) {
                 remove(&mut table, rival);
@@ -153,7 +165,7 @@ impl Layers {
             insert(&mut table, key, setting.value.clone());
         }
         let config: Config =
-            Value::Table(table).try_into().map_err(|e: toml::de::Error| Error::config("config", e.message()))?;
+            Value::Table(table).try_into().unwrap_or_else(|e| unreachable!("each setting fits, but not all: {e}"));
         config.validate()?;
         if let Some((path, file)) = &init {
             agrees(&config, &file.plan.spec, path)?;
@@ -203,7 +215,7 @@ fn rival_of(key: &str) -> Option<(&'static str, String)> {
 /// The value in the type of its setting, or an error that says what is expected.
 fn fitting(key: &'static str, value: Value, source: &str) -> Result<Value> {
     let fits = |value: &Value| -> Result<(), String> {
-        let mut table = to_table(&preset::for_tables()).map_err(|e| e.to_string())?;
+        let mut table = to_table(&preset::for_tables());
         insert(&mut table, key, value.clone());
         Value::Table(table).try_into::<Config>().map(|_| ()).map_err(|e| e.message().trim().to_owned())
     };
@@ -224,8 +236,9 @@ fn fitting(key: &'static str, value: Value, source: &str) -> Result<Value> {
     Err(Error::config(key, format!("{why} (from {source})")))
 }
 
-fn to_table(config: &Config) -> Result<Table> {
-    Table::try_from(config).map_err(|e| Error::config("config", e.to_string()))
+/// Starting values as a table.
+fn to_table(base: &Config) -> Table {
+    Table::try_from(base).unwrap_or_else(|e| unreachable!("starting values that TOML has no place for: {e}"))
 }
 
 fn insert(table: &mut Table, key: &str, value: Value) {
@@ -318,8 +331,7 @@ mod tests {
         assert!(message(&["model.width=3", "model.budget=100"]).contains("model.width"));
         let mut layers = Layers::new();
         layers.toml("[model]\nbudget = 5000\n[train]\nlr = 0.5\nseed = 4", Path::new("c.toml")).unwrap();
-        let env =
-            [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_THREADS", "1"), ("HOME", "/")];
+        let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_LOG", "1"), ("HOME", "/")];
         let strange = layers.environment(env.map(|(k, v)| (k.into(), v.into()))).unwrap();
         assert_eq!(strange, ["HINTFLOW_TRAIN_LR"]);
         layers.flags([("train.seed", "9".to_owned(), "--seed")]).unwrap();

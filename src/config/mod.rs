@@ -19,9 +19,9 @@ pub use layers::Layers;
 pub use preset::Preset;
 
 use crate::data::lens::Outline;
-use crate::error::{Error, Result};
-use crate::flow::FlowBuilder;
+use crate::error::Result;
 use crate::optim::{Adam, Schedule};
+use crate::plan::budget::width_for;
 use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec};
 
@@ -203,7 +203,7 @@ impl Model {
     /// The model these settings ask for, for data of `dim` columns. A budget is turned into its width.
     ///
     /// # Errors
-    /// [`Error::Config`] where a setting is out of range.
+    /// [`crate::Error::Config`] where a setting is out of range.
     pub fn spec(&self, dim: u32) -> Result<Spec> {
         let spec = Spec {
             kind: self.kind,
@@ -223,10 +223,13 @@ impl Model {
                 ScaleKind::Exp => Scale::Exp,
             },
         };
-        let builder = FlowBuilder::from_spec(spec);
+        spec.validate()?;
         match self.budget {
-            Some(budget) if self.width.is_none() => builder.budget(budget).spec(),
-            _ => builder.spec(),
+            Some(budget) if self.width.is_none() => {
+                let width = width_for(&spec, budget)?;
+                Ok(Spec { width, ..spec })
+            }
+            _ => Ok(spec),
         }
     }
 
@@ -276,9 +279,10 @@ impl Config {
     /// The settings as a TOML file that gives the same run again.
     ///
     /// # Errors
-    /// [`Error::Config`] where a number has no place in TOML (a seed of 2^63 or more).
+    /// [`crate::Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not Unicode.
     pub fn to_toml(&self) -> Result<String> {
-        toml::to_string(self).map_err(|e| Error::config("config", e.to_string()))
+        self.has_a_place_in_toml()?;
+        Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))
     }
 }
 

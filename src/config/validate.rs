@@ -11,7 +11,38 @@ impl Config {
     pub fn validate(&self) -> Result<()> {
         self.model_ranges()?;
         self.train_ranges()?;
-        self.data_ranges()
+        self.data_ranges()?;
+        self.has_a_place_in_toml()
+    }
+
+    /// TOML has no integers of 2^63 or more and no text that is not Unicode, and the resolved settings are written as TOML.
+    pub(super) fn has_a_place_in_toml(&self) -> Result<()> {
+        let (m, t, d, r) = (&self.model, &self.train, &self.data, &self.run);
+        for (key, value) in [
+            ("model.budget", m.budget),
+            ("train.epochs", Some(t.epochs)),
+            ("train.batches_per_epoch", t.batches_per_epoch),
+            ("train.batch", t.batch),
+            ("train.warmup_epochs", Some(t.warmup_epochs)),
+            ("train.seed", Some(t.seed)),
+            ("data.rows", d.rows),
+            ("data.test_rows", d.test_rows),
+            ("data.seed", Some(d.seed)),
+            ("run.threads", Some(r.threads)),
+            ("run.checkpoint_every", r.checkpoint_every),
+        ] {
+            if let Some(value) = value.filter(|&v| i64::try_from(v).is_err()) {
+                return Err(Error::config(key, format!("must be less than 2^63, is {value}")));
+            }
+        }
+        let paths = [("model.init", &m.init), ("data.path", &d.path), ("data.given", &d.given), ("run.out", &r.out)];
+        for (key, path) in paths {
+            if let Some(path) = path.as_deref().filter(|p| p.to_str().is_none()) {
+                let what = format!("{} is not Unicode, which settings must be; rename it", path.display());
+                return Err(Error::config(key, what));
+            }
+        }
+        Ok(())
     }
 
     fn model_ranges(&self) -> Result<()> {
@@ -63,13 +94,12 @@ impl Config {
         for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
             number(key, value, "0 or more", |v| v >= 0.0)?;
         }
-        seed("train.seed", t.seed)
+        Ok(())
     }
 
     fn data_ranges(&self) -> Result<()> {
         let d = &self.data;
         number("data.test_noise", d.test_noise, "0 or more", |v| v >= 0.0)?;
-        seed("data.seed", d.seed)?;
         if let Some(share) = d.validation {
             number("data.validation", share, "a share of the rows, at least 0 and less than 1", |v| {
                 (0.0..1.0).contains(&v)
@@ -103,12 +133,6 @@ fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> R
     if fits { Ok(()) } else { Err(Error::config(key, format!("must be {range}, is {value}"))) }
 }
 
-fn seed(key: &str, value: u64) -> Result<()> {
-    // TOML has no larger integers, and the resolved settings are written as TOML.
-    let fits = i64::try_from(value).is_ok();
-    if fits { Ok(()) } else { Err(Error::config(key, format!("must be less than 2^63, is {value}"))) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::preset::{Preset, for_tables};
@@ -124,7 +148,11 @@ mod tests {
     #[test]
     fn out_of_range_values_are_named() {
         type Change = fn(&mut super::Config);
-        let cases: [(&str, Change); 8] = [
+        let cases: [(&str, Change); 12] = [
+            ("train.seed", |c| c.train.seed = 1 << 63),
+            ("data.seed", |c| c.data.seed = u64::MAX),
+            ("run.checkpoint_every", |c| c.run.checkpoint_every = Some(1 << 63)),
+            ("train.warmup_epochs", |c| c.train.warmup_epochs = 1 << 63),
             ("train.epochs", |c| c.train.epochs = 0),
             ("train.lr", |c| c.train.lr = f64::NAN),
             ("train.beta2", |c| c.train.beta2 = 1.0),
@@ -140,5 +168,14 @@ mod tests {
             let text = config.validate().unwrap_err().to_string();
             assert!(text.contains(key), "{key}: {text}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_that_are_not_unicode_are_named() {
+        use std::os::unix::ffi::OsStrExt;
+        let mut config = for_tables();
+        config.data.path = Some(std::ffi::OsStr::from_bytes(b"\xff.npy").into());
+        assert!(config.to_toml().unwrap_err().to_string().contains("data.path"));
     }
 }

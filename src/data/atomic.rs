@@ -39,6 +39,27 @@ pub fn check_output(path: &Path, force: bool) -> Result<()> {
     target(path, force).map(drop)
 }
 
+/// Removes the temporary files that killed processes left in a folder. Nobody else may be writing into it.
+pub(crate) fn remove_temporaries(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(is_temporary) {
+            // One that stays does no harm.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether a file has a name that [`Temporary`] gives.
+fn is_temporary(name: &str) -> bool {
+    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    numbers.and_then(|n| n.split_once('-')).is_some_and(|(process, number)| digits(process) && digits(number))
+}
+
+const PREFIX: &str = ".hintflow-";
+const SUFFIX: &str = ".tmp";
+
 /// The file to put in place: `path`, or what it links to.
 fn target(path: &Path, force: bool) -> Result<PathBuf> {
     let invalid = |what: &str| Error::io("write", path, io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -78,7 +99,7 @@ impl Temporary {
         loop {
             // Independent of the target's name, which may be as long as the system allows.
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = folder(target).join(format!(".hintflow-{}-{number}.tmp", process::id()));
+            let path = folder(target).join(format!("{PREFIX}{}-{number}{SUFFIX}", process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok(Self { path, file: Some(file), moved: false }),
                 // Left by a killed process that had our number.
@@ -220,6 +241,21 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(matches!(put(&nowhere, false, ""), Err(Error::Exists { .. })));
         assert!(matches!(check_output(Path::new("/dev/null"), true), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn only_temporaries_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = Temporary::create_beside(&folder.path().join("x")).unwrap();
+        let path = left.path.clone();
+        std::mem::forget(left);
+        let others = [".hintflow-1-.tmp", ".hintflow-1-2.tmp.npy", ".hintflow-a-1.tmp", "1-2.tmp"];
+        others.iter().for_each(|name| fs::write(folder.path().join(name), "").unwrap());
+        assert!(path.exists());
+        remove_temporaries(folder.path());
+        assert!(!path.exists());
+        assert_eq!(names(folder.path()), others);
+        remove_temporaries(&folder.path().join("missing"));
     }
 
     #[test]

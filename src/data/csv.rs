@@ -17,7 +17,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a text table.
 ///
-/// The first line holds names if any of its cells is not a number (cells that look like a missing value do not count).
+/// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value do
+/// not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names.
 /// Empty lines are ignored, cells may be quoted, lines end in LF or CRLF.
 pub fn read_csv(path: &Path) -> Result<Table> {
     let (file, length) = open_regular(path)?;
@@ -46,7 +47,7 @@ pub fn read_csv(path: &Path) -> Result<Table> {
         }
         if dim == 0 {
             dim = record.len();
-            if is_header(&record) {
+            if is_header(&record, path)? {
                 names = Some(header(&record, path)?);
                 continue;
             }
@@ -125,16 +126,26 @@ fn delimiter(text: &[u8]) -> u8 {
     which.map_or(b',', |which| DELIMITERS[which])
 }
 
-/// Whether a line holds names. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be reported and not taken for names.
-fn is_header(record: &::csv::ByteRecord) -> bool {
+/// Whether the first line holds names. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be reported and not taken
+/// for names.
+fn is_header(record: &::csv::ByteRecord, path: &Path) -> Result<bool> {
     let missing = ["", "na", "n/a", "#n/a", "null", "none", "-", "?"];
-    record.iter().any(|cell| match std::str::from_utf8(cell) {
-        Ok(text) => {
-            let text = text.trim();
-            text.parse::<f64>().is_err() && !missing.iter().any(|m| text.eq_ignore_ascii_case(m))
-        }
-        Err(_) => true,
-    })
+    let text = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
+    let is_text = |cell: &[u8]| {
+        let text = text(cell);
+        text.parse::<f64>().is_err() && !missing.iter().any(|m| text.eq_ignore_ascii_case(m))
+    };
+    // "nan" is no name, and no sign of a row of numbers either.
+    let is_number = |cell: &[u8]| text(cell).parse::<f64>().is_ok() && cell.iter().any(u8::is_ascii_digit);
+    let Some(column) = record.iter().position(is_text) else { return Ok(false) };
+    if !record.iter().any(is_number) {
+        return Ok(true);
+    }
+    let why = number(&record[column]).err().unwrap_or_default();
+    let what = format!(
+        "{why}, but others of the first line are: correct it; if the line holds names, none of them may be a number"
+    );
+    Err(Error::Cell { path: path.into(), row: 1, column: column + 1, name: None, what })
 }
 
 fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {

@@ -109,19 +109,6 @@ impl Table {
         Self::new(columns, chosen.len(), values)
     }
 
-    /// The table of some rows (counted from 0) in the given order.
-    ///
-    /// # Panics
-    ///
-    /// If a number is not that of a row.
-    pub fn select_rows(&self, wanted: &[u32]) -> Result<Self> {
-        let mut values = Vec::with_capacity(wanted.len() * self.dim);
-        for &i in wanted {
-            values.extend_from_slice(self.row(i as usize));
-        }
-        Self::new(self.columns.clone(), self.dim, values)
-    }
-
     fn find(&self, wanted: &str) -> Result<usize> {
         if let Some(index) = self.columns.iter().position(|name| name == wanted) {
             return Ok(index);
@@ -142,17 +129,22 @@ impl Table {
 
     /// SHA-256 of shape and values in hexadecimal: equal for the same numbers in different files, whatever the names.
     pub fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update((self.rows as u64).to_le_bytes());
-        hash.update((self.dim as u64).to_le_bytes());
-        let mut bytes = Vec::with_capacity(1 << 16);
-        for chunk in self.values.chunks(1 << 14) {
-            bytes.clear();
-            bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
-            hash.update(&bytes);
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        fingerprint(self.dim, &self.values)
     }
+}
+
+/// [`Table::fingerprint`] of rows that are in no table.
+pub(crate) fn fingerprint(dim: usize, values: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(((values.len() / dim) as u64).to_le_bytes());
+    hash.update((dim as u64).to_le_bytes());
+    let mut bytes = Vec::with_capacity(1 << 16);
+    for chunk in values.chunks(1 << 14) {
+        bytes.clear();
+        bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
+        hash.update(&bytes);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or has
@@ -278,12 +270,6 @@ mod tests {
         assert_eq!(nameless.select(&["2"]).unwrap().values(), [2.0]);
         assert!(nameless.select(&["x"]).unwrap_err().to_string().contains("no names"));
         assert_eq!((nameless.column_label(1), t.column_label(1)), ("column 2".to_owned(), "b".to_owned()));
-    }
-
-    #[test]
-    fn rows_are_chosen_in_order() {
-        assert_eq!(named().select_rows(&[1, 0, 1]).unwrap().values(), [4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        assert!(named().select_rows(&[]).is_err());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::data::atomic::write_atomic;
+use crate::error::Result;
 
 /// Writing into memory fails only if this crate is wrong.
 const IN_MEMORY: &str = "writing into memory";
@@ -53,12 +54,7 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Writes a file so that a reader sees the old one or the whole new one.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let unfinished = with_suffix(path, &format!(".{}.tmp", std::process::id()));
-    std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, path)).map_err(|source| {
-        // The first failure is the one to report; what is left over may not exist at all.
-        let _ = std::fs::remove_file(&unfinished);
-        Error::io("write", path, source)
-    })
+    write_atomic(path, true, |file| file.write_all(bytes))
 }
 
 #[cfg(test)]

@@ -13,9 +13,11 @@ use sha2::{Digest, Sha256};
 
 use super::trainer::{Position, State};
 use crate::data::atomic::write_atomic;
+use crate::data::standardize::Standardizer;
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
-use crate::plan::Spec;
+use crate::flow::ModelFile;
+use crate::plan::{Plan, Spec};
 
 const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
@@ -44,6 +46,10 @@ pub struct About {
     pub data: String,
     /// The device: bits are the same on the same kind of device only.
     pub device: Device,
+    /// Names of the columns of x, empty where they are not known.
+    pub columns: Vec<String>,
+    /// The standardisation that belongs to the model.
+    pub standardize: Option<Standardizer>,
 }
 
 /// What decides the bits of a device's results.
@@ -57,12 +63,7 @@ pub struct Device {
 
 impl From<&DeviceInfo> for Device {
     fn from(info: &DeviceInfo) -> Self {
-        let arithmetic = match info.engine {
-            // The native engine gives the same bits for any number of threads, which its name contains.
-            "cpu" => info.name.rsplit(", ").next().unwrap_or_default().to_owned(),
-            _ => format!("{}, {}, {}", info.name, info.backend, info.driver),
-        };
-        Self { engine: info.engine.into(), arithmetic }
+        Self { engine: info.engine.into(), arithmetic: info.arithmetic.clone() }
     }
 }
 
@@ -78,6 +79,21 @@ struct Header {
 }
 
 impl Checkpoint {
+    /// The model with the weights of the checkpoint. Nothing else is needed to go on: whatever file the weights came
+    /// from at first may be gone.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.
+    pub fn model(&self) -> Result<ModelFile> {
+        let plan = Plan::new(&self.about.spec)?;
+        let (expected, got) = (plan.layout.len(), self.state.weights.len());
+        if expected != got {
+            return Err(Error::Shape { what: "weights".into(), expected, got });
+        }
+        let About { columns, standardize, .. } = self.about.clone();
+        Ok(ModelFile { plan: plan.into(), weights: self.state.weights.clone(), columns, standardize })
+    }
+
     /// Writes the file atomically over what may be there.
     ///
     /// # Errors
@@ -246,6 +262,8 @@ mod tests {
             config: "[model]\n".into(),
             data: "abc".into(),
             device: Device { engine: "cpu".into(), arithmetic: "AVX2".into() },
+            columns: vec!["a".into(), "b".into()],
+            standardize: Some(Standardizer::fit(&[0.1, 0.2, 0.3, 7.0], 2).unwrap()),
         };
         let state = State {
             weights: vec![1.0, -2.5, 3.0],

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{Config, Preset, preset};
 use crate::data::lens;
 use crate::data::standardize::Standardizer;
-use crate::data::{TEST_FIRST_ROW, Table};
+use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 use crate::rng::{self, Stream};
@@ -40,11 +40,7 @@ impl Dataset {
     /// # Errors
     /// Those of reading a table, and [`Error::Config`] where settings do not fit the rows.
     pub fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
-        let (name, train, test) = match config.data.preset {
-            Some(Preset::Lens) => simulate_lens(config)?,
-            None => read(config)?,
-        };
-        Self::prepare(config, init, name, train, test)
+        Rows::load(config)?.prepare(config, init)
     }
 
     /// Rows that are in memory. The settings say whether they are standardised; `test` may be left out.
@@ -55,58 +51,15 @@ impl Dataset {
         if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
             return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
         }
-        Self::prepare(config, None, name.into(), train, test)
-    }
-
-    fn prepare(
-        config: &Config,
-        init: Option<&ModelFile>,
-        name: String,
-        train: Table,
-        test: Option<Table>,
-    ) -> Result<Self> {
-        let dim = train.dim();
-        if let Some(file) = init
-            && file.plan.spec.dim as usize != dim
-        {
-            let n = file.plan.spec.dim;
-            return Err(Error::config("model.init", format!("the model has {n} columns, the data has {dim}")));
-        }
-        let fingerprint = fingerprint(&train, test.as_ref());
-        let columns = train.columns.clone();
-        let mut train = train.into_values();
-        let mut test = test.map(Table::into_values).unwrap_or_default();
-        let carried = init.and_then(|file| file.standardize.clone());
-        let standardize = match (config.data.standardize, carried) {
-            (true, Some(carried)) => Some(carried),
-            (true, None) => Some(Standardizer::fit(&train, dim)?),
-            (false, None) => None,
-            (false, Some(_)) => {
-                let what = "is false, but the model to start from standardises its columns; leave it out";
-                return Err(Error::config("data.standardize", what));
-            }
+        let rows = Rows {
+            name: name.into(),
+            dim: train.dim(),
+            columns: train.columns.clone(),
+            train: train.into_values().into(),
+            test: test.map(Table::into_values).unwrap_or_default(),
+            notes: Vec::new(),
         };
-        let mut notes = Vec::new();
-        if let Some(s) = &standardize {
-            s.apply(&mut train)?;
-            s.apply(&mut test)?;
-            let constant = s.constant_names(&columns);
-            if !constant.is_empty() && config.data.preset.is_none() {
-                let list = constant.join(", ");
-                notes
-                    .push(format!("constant: {list}; a density over a constant is one of the noise added in training"));
-            }
-        }
-        if config.data.test_noise > 0.0 && !test.is_empty() {
-            let mut noise = vec![0.0; test.len()];
-            rng::fill_normals(config.train.seed, Stream::TestNoise, 0, 0, &mut noise);
-            let sigma = config.data.test_noise as f32;
-            test.iter_mut().zip(noise).for_each(|(x, z)| *x += sigma * z);
-        }
-        if test.is_empty() && config.data.validation.is_none_or(|share| share > 0.0) {
-            notes.push("too few rows to hold any out: there is no test loss".into());
-        }
-        Ok(Self { train: train.into(), test, dim, columns, standardize, fingerprint, name, notes })
+        rows.prepare(config, None)
     }
 
     /// Number of training rows.
@@ -162,22 +115,119 @@ impl Dataset {
     }
 }
 
-fn simulate_lens(config: &Config) -> Result<(String, Table, Option<Table>)> {
-    let data = &config.data;
-    let outline = data.outline.unwrap_or_default();
-    let rows = |key: &str, n: u64| match u32::try_from(n) {
-        Ok(n) => Ok(n as usize),
-        Err(_) => Err(Error::config(key, format!("is {n}, must be less than 2^32"))),
-    };
-    let train = lens::generate(rows("data.rows", data.rows.unwrap_or(1))?, data.seed, outline, 0)?;
-    let test = match rows("data.test_rows", data.test_rows.unwrap_or(0))? {
-        0 => None,
-        n => Some(lens::generate(n, data.seed, outline, TEST_FIRST_ROW)?),
-    };
-    Ok((Preset::Lens.name().into(), train, test))
+/// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
+pub(super) struct Rows {
+    name: String,
+    dim: usize,
+    columns: Vec<String>,
+    train: Arc<[f32]>,
+    test: Vec<f32>,
+    notes: Vec<String>,
 }
 
-fn read(config: &Config) -> Result<(String, Table, Option<Table>)> {
+impl Rows {
+    /// Simulates or reads the rows that the settings ask for.
+    pub(super) fn load(config: &Config) -> Result<Self> {
+        match config.data.preset {
+            Some(Preset::Lens) => simulate_lens(config),
+            None => read(config),
+        }
+    }
+
+    /// SHA-256 of training and held-out rows.
+    pub(super) fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(table::fingerprint(self.dim, &self.train));
+        if !self.test.is_empty() {
+            hash.update(table::fingerprint(self.dim, &self.test));
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Standardises, and adds the test noise.
+    pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
+        let fingerprint = self.fingerprint();
+        let Self { name, dim, columns, mut train, mut test, mut notes } = self;
+        if let Some(file) = init
+            && file.plan.spec.dim as usize != dim
+        {
+            let n = file.plan.spec.dim;
+            return Err(Error::config("model.init", format!("the model has {n} columns, the data has {dim}")));
+        }
+        let carried = init.and_then(|file| file.standardize.clone());
+        let standardize = match (config.data.standardize, carried) {
+            (true, Some(carried)) => Some(carried),
+            (true, None) => Some(Standardizer::fit(&train, dim)?),
+            (false, None) => None,
+            (false, Some(_)) => {
+                let what = "is false, but the model to start from standardises its columns; leave it out";
+                return Err(Error::config("data.standardize", what));
+            }
+        };
+        if let Some(s) = &standardize {
+            // In place: nobody else has the rows yet.
+            s.apply(Arc::make_mut(&mut train))?;
+            s.apply(&mut test)?;
+            let constant = s.constant_names(&columns);
+            if !constant.is_empty() && config.data.preset.is_none() {
+                let list = constant.join(", ");
+                notes
+                    .push(format!("constant: {list}; a density over a constant is one of the noise added in training"));
+            }
+        }
+        if config.data.test_noise > 0.0 && !test.is_empty() {
+            let mut noise = vec![0.0; test.len()];
+            rng::fill_normals(config.train.seed, Stream::TestNoise, 0, 0, &mut noise);
+            let sigma = config.data.test_noise as f32;
+            test.iter_mut().zip(noise).for_each(|(x, z)| *x += sigma * z);
+        }
+        Ok(Dataset { train, test, dim, columns, standardize, fingerprint, name, notes })
+    }
+}
+
+fn simulate_lens(config: &Config) -> Result<Rows> {
+    let data = &config.data;
+    let outline = data.outline.unwrap_or_default();
+    let mut train = zeros("data.rows", data.rows.unwrap_or(1), lens::DIM)?;
+    let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), lens::DIM)?;
+    with_threads(config.run.threads, || {
+        lens::fill(Arc::make_mut(&mut train), data.seed, outline, 0);
+        lens::fill(Arc::make_mut(&mut test), data.seed, outline, TEST_FIRST_ROW);
+    })?;
+    Ok(Rows {
+        name: Preset::Lens.name().into(),
+        dim: lens::DIM,
+        columns: lens::column_names(),
+        train,
+        test: test.to_vec(),
+        notes: Vec::new(),
+    })
+}
+
+/// Room for `n` rows, or an error for a number that no machine holds.
+fn zeros(key: &str, n: u64, dim: usize) -> Result<Arc<[f32]>> {
+    let Ok(rows) = u32::try_from(n) else {
+        return Err(Error::config(key, format!("is {n}, must be less than 2^32")));
+    };
+    let count = rows as usize * dim;
+    // An `Arc` cannot be asked whether it fits, so a `Vec` of the same size is.
+    Vec::<f32>::new()
+        .try_reserve_exact(count)
+        .map_err(|_| Error::config(key, format!("is {n}: these rows do not fit in memory; choose fewer")))?;
+    Ok(std::iter::repeat_n(0.0, count).collect())
+}
+
+/// Runs `f`, with as many threads for its parallel parts as the settings say; 0 is one per core.
+fn with_threads<R: Send>(threads: u64, f: impl FnOnce() -> R + Send) -> Result<R> {
+    if threads == 0 {
+        return Ok(f());
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::try_from(threads).unwrap_or(usize::MAX)).build();
+    let pool = pool.map_err(|e| Error::config("run.threads", format!("cannot start {threads} threads: {e}")))?;
+    Ok(pool.install(f))
+}
+
+fn read(config: &Config) -> Result<Rows> {
     let Some(path) = &config.data.path else {
         let what = "no data: name a preset (lens) or a table (.npy, .csv) to train on";
         return Err(Error::config("data.path", what));
@@ -203,26 +253,48 @@ fn read(config: &Config) -> Result<(String, Table, Option<Table>)> {
         n => n,
     };
     let held_out = held_out.min(rows - 1) as usize;
-    let mut order = rng::permutation_on(config.data.seed, Stream::Split, 0, rows);
-    let (test, train) = order.split_at_mut(held_out);
-    test.sort_unstable();
-    train.sort_unstable();
-    let test = if test.is_empty() { None } else { Some(table.select_rows(test)?) };
-    let stem = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
-    Ok((stem, table.select_rows(train)?, test))
+    let mut notes = Vec::new();
+    if held_out == 0 && share > 0.0 {
+        notes.push("too few rows to hold any out: there is no test loss".into());
+    }
+    let (name, dim, columns) = (
+        path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned()),
+        table.dim(),
+        table.columns.clone(),
+    );
+    let (train, test) = split(table, rows, held_out, config.data.seed);
+    Ok(Rows { name, dim, columns, train, test, notes })
 }
 
-fn fingerprint(train: &Table, test: Option<&Table>) -> String {
-    let mut hash = Sha256::new();
-    hash.update(train.fingerprint());
-    hash.update(test.map(Table::fingerprint).unwrap_or_default());
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// Training and held-out rows of the first `rows` rows of a table, both in the table's order.
+fn split(table: Table, rows: u32, held_out: usize, seed: u64) -> (Arc<[f32]>, Vec<f32>) {
+    let dim = table.dim();
+    if held_out == 0 {
+        let mut values = table.into_values();
+        values.truncate(rows as usize * dim);
+        return (values.into(), Vec::new());
+    }
+    let mut is_held_out = vec![false; rows as usize];
+    for &row in &rng::permutation_on(seed, Stream::Split, 0, rows)[..held_out] {
+        is_held_out[row as usize] = true;
+    }
+    let mut train: Arc<[f32]> = std::iter::repeat_n(0.0, (rows as usize - held_out) * dim).collect();
+    let mut test = Vec::with_capacity(held_out * dim);
+    let mut places = Arc::make_mut(&mut train).chunks_exact_mut(dim);
+    for (row, held_out) in table.iter_rows().zip(is_held_out) {
+        match if held_out { None } else { places.next() } {
+            Some(place) => place.copy_from_slice(row),
+            None => test.extend_from_slice(row),
+        }
+    }
+    (train, test)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::preset::for_tables;
+    use crate::data::lens::Outline;
     use std::path::Path;
 
     fn table(folder: &Path, rows: usize) -> Config {
@@ -274,6 +346,41 @@ mod tests {
         assert!(data.complete(&mut config).unwrap_err().to_string().contains("train.epochs"));
         config.data.rows = Some(101);
         assert!(Dataset::load(&config, None).unwrap_err().to_string().contains("data.rows"));
+    }
+
+    #[test]
+    fn the_split_keeps_every_row_once_and_in_order() {
+        let values: Vec<f32> = (0..60).map(|v| v as f32).collect();
+        let table = || Table::new(vec![], 2, values.clone()).unwrap();
+        let (train, test) = split(table(), 30, 7, 3);
+        assert_eq!((train.len(), test.len()), (46, 14));
+        assert!(train.is_sorted() && test.is_sorted());
+        let mut all = [&train[..], &test].concat();
+        all.sort_by(f32::total_cmp);
+        assert_eq!(all, values);
+        // The rows that the permutation names first, as in every version.
+        let mut named: Vec<f32> =
+            rng::permutation_on(3, Stream::Split, 0, 30)[..7].iter().map(|&r| 2.0 * r as f32).collect();
+        named.sort_by(f32::total_cmp);
+        assert_eq!(test.iter().step_by(2).copied().collect::<Vec<_>>(), named);
+        let (train, test) = split(table(), 20, 0, 3);
+        assert_eq!((&train[..], &test[..]), (&values[..40], &[][..]));
+    }
+
+    #[test]
+    fn lens_is_the_same_for_any_threads_and_names_its_settings() {
+        let mut config = Preset::Lens.config();
+        config.data.rows = Some(40);
+        config.data.test_rows = Some(0);
+        let data = Dataset::load(&config, None).unwrap();
+        assert_eq!(data.train[..], *lens::generate(40, 1, Outline::Vertices, 0).unwrap().values());
+        assert!(data.test.is_empty() && data.notes.is_empty(), "{:?}", data.notes);
+        config.run.threads = 1;
+        assert_eq!(Dataset::load(&config, None).unwrap().fingerprint, data.fingerprint);
+        config.data.test_rows = Some(1 << 32);
+        assert!(Dataset::load(&config, None).unwrap_err().to_string().contains("data.test_rows"));
+        // More than any address space: 32-bit numbers of rows cannot ask for it, but few columns of a large N could.
+        assert!(zeros("data.rows", 4_000_000_000, 1 << 30).unwrap_err().to_string().contains("data.rows"));
     }
 
     #[test]

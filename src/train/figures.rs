@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::dataset::Dataset;
-use super::folder::RunFolder;
+use super::folder::{RunFolder, picture};
 use super::metrics;
 use crate::config::{Config, Preset};
 use crate::data::fourier::Curve;
@@ -44,7 +44,7 @@ fn losses(metrics: &Path, plots: &Path) -> Result<()> {
         learning_rate: r.lr,
     };
     create(plots)?;
-    loss_curves(&plots.join("loss"), &LossHistory { points: reports.iter().map(point).collect() })
+    loss_curves(&plots.join(picture::LOSS), &LossHistory { points: reports.iter().map(point).collect() })
 }
 
 fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result<()> {
@@ -56,11 +56,11 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
         Some(Preset::Lens) => fourier_blocks(lens::ORDER),
         None => data.columns.clone(),
     };
-    let map = correlation(&plots.join("correlation"), &rows, &drawn, n, &labels);
+    let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &labels);
     let shapes = match config.data.preset {
         Some(Preset::Lens) => lens_outlines(plots, config, &drawn),
-        None => marginals(&plots.join("marginals"), &rows, &drawn, n, &data.columns).and(pairs(
-            &plots.join("pairs"),
+        None => marginals(&plots.join(picture::MARGINALS), &rows, &drawn, n, &data.columns).and(pairs(
+            &plots.join(picture::PAIRS),
             &rows,
             &drawn,
             n,
@@ -82,7 +82,7 @@ fn lens_outlines(plots: &Path, config: &Config, drawn: &[f32]) -> Result<()> {
     });
     let sampled = sampled.collect::<Result<Vec<_>>>()?;
     let truth = truth.collect::<Result<Vec<_>>>()?;
-    outlines(&plots.join("outlines"), &sampled, &truth, ["samples", "data, and the shapes behind them"])
+    outlines(&plots.join(picture::OUTLINES), &sampled, &truth, ["samples", "data, and the shapes behind them"])
 }
 
 fn create(folder: &Path) -> Result<()> {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::checkpoint::Store;
 use super::clock;
+use crate::data::atomic::remove_temporaries;
 use crate::error::{Error, Result};
 
 /// The folder of a run. Holding one keeps other processes from training into it.
@@ -28,6 +29,25 @@ pub struct RunFolder {
 const FILES: [&str; 4] = [CONFIG, "manifest.json", "metrics.csv", MODEL];
 const CONFIG: &str = "config.toml";
 const MODEL: &str = "model.safetensors";
+const CHECKPOINTS: &str = "checkpoints";
+const LOCK: &str = "lock";
+const PLOTS: &str = "plots";
+
+/// Pictures of a run, each as `.png` and `.svg` in [`RunFolder::plots`].
+pub(super) mod picture {
+    /// Losses of every epoch.
+    pub(in super::super) const LOSS: &str = "loss";
+    /// Correlations of samples and data.
+    pub(in super::super) const CORRELATION: &str = "correlation";
+    /// Sampled shapes beside true ones.
+    pub(in super::super) const OUTLINES: &str = "outlines";
+    /// Histograms of single columns.
+    pub(in super::super) const MARGINALS: &str = "marginals";
+    /// Scatter plots of two columns.
+    pub(in super::super) const PAIRS: &str = "pairs";
+    /// Every picture.
+    pub(super) const ALL: [&str; 5] = [LOSS, CORRELATION, OUTLINES, MARGINALS, PAIRS];
+}
 
 impl RunFolder {
     /// A free name below `runs`: `<date>_<name>_s<seed>`, with a number where that exists already.
@@ -55,8 +75,8 @@ impl RunFolder {
         }
     }
 
-    /// Makes a folder for a new run. With `force` a folder may hold something: files of an earlier run are removed,
-    /// others stay.
+    /// Makes a folder for a new run. With `force` a folder may hold something: files of an earlier run, pictures too,
+    /// are removed, others stay.
     ///
     /// # Errors
     /// [`Error::Exists`] where the folder is not empty and `force` is not set, [`Error::Io`] where it cannot be made or
@@ -64,8 +84,11 @@ impl RunFolder {
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         Self::check(path, force)?;
         let folder = Self::lock(path)?;
-        for name in FILES {
-            let file = path.join(name);
+        if !force && folder.holds_something()? {
+            // Another process was faster, and is done already.
+            return Err(Error::Exists { path: path.into() });
+        }
+        for file in files_of(path) {
             match std::fs::remove_file(&file) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", file, e)),
                 _ => {}
@@ -73,6 +96,14 @@ impl RunFolder {
         }
         folder.checkpoints().clear()?;
         Ok(folder)
+    }
+
+    /// Whether [`RunFolder::create`] by force would remove this file, so that it must not be an input of the new run.
+    pub(super) fn replaces(path: &Path, file: &Path) -> bool {
+        let (Ok(file), Ok(path)) = (file.canonicalize(), path.canonicalize()) else { return false };
+        // What is there counts, and not how it is spelled: the files may be links.
+        let same = |own: PathBuf| own.canonicalize().is_ok_and(|own| own == file);
+        file.starts_with(path.join(CHECKPOINTS)) || files_of(&path).any(same)
     }
 
     /// Takes the folder of an earlier run.
@@ -97,9 +128,9 @@ impl RunFolder {
     }
 
     fn lock(path: &Path) -> Result<Self> {
-        let checkpoints = path.join("checkpoints");
+        let checkpoints = path.join(CHECKPOINTS);
         std::fs::create_dir_all(&checkpoints).map_err(|e| Error::io("create", &checkpoints, e))?;
-        let name = checkpoints.join("lock");
+        let name = checkpoints.join(LOCK);
         let file = File::options().create(true).append(true).open(&name);
         let file = file.map_err(|e| Error::io("create", &name, e))?;
         match file.try_lock() {
@@ -110,7 +141,19 @@ impl RunFolder {
             // A file system without locks: two trainings in one folder are then the user's to avoid.
             Err(TryLockError::Error(_)) => {}
         }
+        // Whoever wrote these is gone, or the lock would be his.
+        [path.to_owned(), checkpoints, path.join(PLOTS)].iter().for_each(|folder| remove_temporaries(folder));
         Ok(Self { path: path.into(), _lock: file })
+    }
+
+    /// Whether there is more than the lock.
+    fn holds_something(&self) -> Result<bool> {
+        let names = |folder: &Path| -> Result<Vec<_>> {
+            let entries = std::fs::read_dir(folder).map_err(|e| Error::io("read", folder, e))?;
+            Ok(entries.filter_map(|entry| entry.ok().map(|e| e.file_name())).collect())
+        };
+        Ok(names(&self.path)?.iter().any(|name| name != CHECKPOINTS)
+            || names(&self.path.join(CHECKPOINTS))?.iter().any(|name| name != LOCK))
     }
 
     /// The folder itself.
@@ -140,13 +183,19 @@ impl RunFolder {
 
     /// The checkpoints.
     pub fn checkpoints(&self) -> Store {
-        Store::new(self.path.join("checkpoints"))
+        Store::new(self.path.join(CHECKPOINTS))
     }
 
     /// The folder of the pictures.
     pub fn plots(&self) -> PathBuf {
-        self.path.join("plots")
+        self.path.join(PLOTS)
     }
+}
+
+/// Every file that a run writes, but for its checkpoints.
+fn files_of(run: &Path) -> impl Iterator<Item = PathBuf> {
+    let pictures = picture::ALL.into_iter().flat_map(|name| ["png", "svg"].map(|end| format!("{PLOTS}/{name}.{end}")));
+    FILES.into_iter().map(str::to_owned).chain(pictures).map(move |name| run.join(name))
 }
 
 /// The settings of a run folder.
@@ -187,15 +236,55 @@ mod tests {
         let path = top.path().join("a/b");
         drop(RunFolder::create(&path, false).unwrap());
         assert!(matches!(RunFolder::create(&path, false), Err(Error::Exists { .. })));
-        for name in ["model.safetensors", "notes.txt", "checkpoints/step-00000007.safetensors"] {
+        std::fs::create_dir(path.join("plots")).unwrap();
+        let own = [
+            "model.safetensors",
+            "checkpoints/step-00000007.safetensors",
+            "plots/pairs.svg",
+            "plots/loss.png",
+            ".hintflow-1-0.tmp",
+            "checkpoints/.hintflow-1-1.tmp",
+            "plots/.hintflow-1-2.tmp",
+        ];
+        let foreign = ["notes.txt", "plots/mine.png"];
+        for name in own.into_iter().chain(foreign) {
             std::fs::write(path.join(name), "x").unwrap();
         }
+        assert!(RunFolder::replaces(&path, &path.join("plots/../model.safetensors")));
+        assert!(RunFolder::replaces(&path, &path.join("checkpoints/step-00000007.safetensors")));
+        assert!(!RunFolder::replaces(&path, &path.join("notes.txt")));
+        assert!(!RunFolder::replaces(&path, &path.join("missing")));
         drop(RunFolder::create(&path, true).unwrap());
-        assert!(path.join("notes.txt").exists() && !path.join("model.safetensors").exists());
-        assert!(!path.join("checkpoints/step-00000007.safetensors").exists());
+        for name in own {
+            assert!(!path.join(name).exists(), "{name}");
+        }
+        assert!(foreign.iter().all(|name| path.join(name).exists()));
         let file = top.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(matches!(RunFolder::create(&file, true), Err(Error::Exists { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_was_filled_meanwhile_is_seen_under_the_lock() {
+        let top = tempfile::tempdir().unwrap();
+        let held = RunFolder::create(top.path(), false).unwrap();
+        assert!(!held.holds_something().unwrap());
+        std::fs::write(held.model(), "").unwrap();
+        assert!(held.holds_something().unwrap());
+        std::fs::remove_file(held.model()).unwrap();
+        std::fs::write(top.path().join("checkpoints/step-00000007.safetensors"), "").unwrap();
+        assert!(held.holds_something().unwrap());
+    }
+
+    #[test]
+    fn opening_removes_what_killed_processes_left() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::write(config_of(top.path()), "").unwrap();
+        std::fs::create_dir(top.path().join("checkpoints")).unwrap();
+        let left = top.path().join("checkpoints/.hintflow-12-3.tmp");
+        std::fs::write(&left, "").unwrap();
+        drop(RunFolder::open(top.path()).unwrap());
+        assert!(!left.exists());
     }
 
     #[test]

@@ -109,7 +109,8 @@ pub fn read(path: &Path) -> Result<Vec<EpochReport>> {
     Ok(parse(&text, u64::MAX).1)
 }
 
-/// Length of the part of the file that holds whole, consecutive lines of the first `epochs` epochs, and these lines.
+/// Length of the part of the file that holds whole lines of the first `epochs` epochs in their order, and these lines.
+/// Epochs may be missing: where lines were lost, later ones follow the gap.
 fn parse(text: &str, epochs: u64) -> (usize, Vec<EpochReport>) {
     let mut reports: Vec<EpochReport> = Vec::new();
     let mut kept = 0;
@@ -120,8 +121,9 @@ fn parse(text: &str, epochs: u64) -> (usize, Vec<EpochReport>) {
                 break;
             }
         } else {
+            let last = reports.last().map_or(0, |report| report.epoch);
             match EpochReport::parse(content) {
-                Some(report) if report.epoch == number as u64 && report.epoch <= epochs => reports.push(report),
+                Some(report) if report.epoch > last && report.epoch <= epochs => reports.push(report),
                 _ => break,
             }
         }
@@ -161,11 +163,25 @@ mod tests {
     }
 
     #[test]
+    fn lines_after_a_gap_are_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.csv");
+        let mut metrics = Metrics::create(&path).unwrap();
+        // Lines 2 to 4 were lost before the run went on after epoch 4.
+        [1, 5, 6].into_iter().for_each(|e| metrics.append(&report(e)).unwrap());
+        assert_eq!(read(&path).unwrap(), [1, 5, 6].map(report));
+        let (mut metrics, kept) = Metrics::reopen(&path, 5).unwrap();
+        assert_eq!(kept, [1, 5].map(report));
+        metrics.append(&report(6)).unwrap();
+        assert_eq!(read(&path).unwrap(), [1, 5, 6].map(report));
+    }
+
+    #[test]
     fn damaged_files_are_cut_before_the_damage() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.csv");
         let good = format!("{HEADER}\n{}", report(1).line());
-        for bad in ["2,1\n", "2,20,0.5", "3,1,1,1,1,1,1\n", "\u{fffd}\n"] {
+        for bad in ["2,1\n", "2,20,0.5", "1,1,1,1,1,1,1\n", "0,1,1,1,1,1,1\n", "\u{fffd}\n"] {
             std::fs::write(&path, format!("{good}{bad}")).unwrap();
             let (_, kept) = Metrics::reopen(&path, 9).unwrap();
             assert_eq!(kept, [report(1)]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
-use super::dataset::Dataset;
+use super::dataset::{Dataset, Rows};
 use super::folder::{self, RunFolder};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
@@ -88,19 +88,28 @@ pub fn start(
 ) -> Result<Outcome> {
     if let Some(out) = &config.run.out {
         RunFolder::check(out, options.force)?;
+        keeps_inputs(out, &config)?;
     }
-    let (data, flow) = prepare(&mut config, engine)?;
+    absolute(&mut config)?;
+    let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
+    let data = Dataset::load(&config, init.as_ref())?;
+    let flow = model(&mut config, &data, init, engine)?;
     let path = match config.run.out.take() {
         Some(out) => out,
         None => RunFolder::default_path(&data.name, config.train.seed),
     };
-    let folder = RunFolder::create(&path, options.force)?;
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
-    crate::data::atomic::write_atomic(&folder.config(), true, |file| file.write_all(text.as_bytes()))?;
-    let metrics = Metrics::create(&folder.metrics())?;
     let trainer = Trainer::new(&flow, &config, &data)?;
-    let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None };
+    // From here on an earlier run is gone.
+    let folder = RunFolder::create(&path, options.force)?;
+    let metrics = Metrics::create(&folder.metrics())?;
+    let settings = folder.config();
+    let mut run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None };
+    // The first checkpoint is the beginning, and the settings come last: what looks like a run can be resumed without
+    // the model file that it began from.
+    run.save()?;
+    crate::data::atomic::write_atomic(&settings, true, |file| file.write_all(text.as_bytes()))?;
     run.train(observer)
 }
 
@@ -112,7 +121,7 @@ pub fn settings_of(path: &Path) -> Result<Config> {
     RunFolder::is_run(path)?;
     let mut layers = Layers::new();
     layers.file(&folder::config_of(path))?;
-    layers.resolve()
+    layers.resolve_complete()
 }
 
 /// Goes on with a training from its newest whole checkpoint; from its beginning, where it was stopped before the first.
@@ -140,13 +149,23 @@ pub fn resume(
         ));
         return Ok(Outcome { folder: path.into(), finished: true, step, last });
     }
-    let (data, flow) = prepare(&mut config, engine)?;
-    let mut trainer = Trainer::new(&flow, &config, &data)?;
+    absolute(&mut config)?;
+    // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
+    let init = match &found {
+        Some((checkpoint, file, _)) => Some(checkpoint.model().map_err(|e| Error::format(file, e.to_string()))?),
+        None => config.model.init.as_deref().map(ModelFile::read).transpose()?,
+    };
+    let rows = Rows::load(&config)?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
             observer.warning(&format!("{error}; going on from the one before it"));
         }
-        belongs(checkpoint, file, &config, &data, &flow)?;
+        belongs(checkpoint, file, &config, &rows)?;
+    }
+    let data = rows.prepare(&config, init.as_ref())?;
+    let flow = model(&mut config, &data, init, engine)?;
+    let mut trainer = Trainer::new(&flow, &config, &data)?;
+    if let Some((checkpoint, file, _)) = &found {
         let device = Device::from(&engine.info());
         if checkpoint.about.device != device {
             let before = &checkpoint.about.device;
@@ -176,39 +195,51 @@ pub fn resume(
 /// # Errors
 /// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
 pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
-    let (data, spec, _) = inputs(config)?;
-    Ok((data, spec))
-}
-
-fn inputs(config: &mut Config) -> Result<(Dataset, Spec, Option<ModelFile>)> {
     absolute(config)?;
     let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
     let data = Dataset::load(config, init.as_ref())?;
-    data.complete(config)?;
-    let spec = config.model.spec(data.dim as u32)?;
-    Ok((data, spec, init))
+    let spec = complete(config, &data)?;
+    Ok((data, spec))
 }
 
-/// Rows and model of a training, the model on a device.
-fn prepare(config: &mut Config, engine: &Engine) -> Result<(Dataset, Flow)> {
-    let (data, spec, init) = inputs(config)?;
-    let flow = match init {
+/// Completes the settings that depend on the rows; returns the model they ask for.
+fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
+    data.complete(config)?;
+    config.model.spec(data.dim as u32)
+}
+
+/// The model of a training on a device, new or with the weights of `init`; completes the settings.
+fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &Engine) -> Result<Flow> {
+    let spec = complete(config, data)?;
+    match init {
         Some(file) => {
             let columns = if file.columns.is_empty() { data.columns.clone() } else { file.columns };
             let plan = Plan::new(&spec)?;
-            Flow::from_file(
-                ModelFile { plan: plan.into(), columns, standardize: data.standardize.clone(), ..file },
-                engine,
-            )?
+            let standardize = data.standardize.clone();
+            Flow::from_file(ModelFile { plan: plan.into(), columns, standardize, ..file }, engine)
         }
         None => FlowBuilder::from_spec(spec)
             .seed(config.train.seed)
             .init_sigma(config.model.init_sigma as f32)
             .columns(data.columns.clone())
             .standardize(data.standardize.clone())
-            .build(engine)?,
-    };
-    Ok((data, flow))
+            .build(engine),
+    }
+}
+
+/// Whether a new run in `out` leaves the files alone that it begins from.
+fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
+    for (key, input) in [("model.init", &config.model.init), ("data.path", &config.data.path)] {
+        if let Some(input) = input.as_deref().filter(|input| RunFolder::replaces(out, input)) {
+            let what = format!(
+                "{} is a file of the earlier run in {}, which the new run replaces; choose another --out, or copy the file",
+                input.display(),
+                out.display()
+            );
+            return Err(Error::config(key, what));
+        }
+    }
+    Ok(())
 }
 
 /// Makes paths independent of the working directory, so that the settings run from anywhere.
@@ -220,16 +251,16 @@ fn absolute(config: &mut Config) -> Result<()> {
 }
 
 /// Whether a checkpoint is one of this training.
-fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, data: &Dataset, flow: &Flow) -> Result<()> {
+fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, rows: &Rows) -> Result<()> {
     let other = |what: String| Err(Error::format(file, what));
-    if checkpoint.about.spec != *flow.spec() {
-        let (theirs, ours) = (&checkpoint.about.spec, flow.spec());
+    let (theirs, ours) = (&checkpoint.about.spec, config.model.spec(checkpoint.about.spec.dim)?);
+    if *theirs != ours {
         return other(format!("is a checkpoint of another model ({theirs:?}); this run's model is {ours:?}"));
     }
-    if checkpoint.about.data != data.fingerprint {
+    if checkpoint.about.data != rows.fingerprint() {
         return other(format!(
             "was made on other data: the rows of {} have changed since; restore them, or start a new run with --init",
-            config.data.path.as_ref().map_or(data.name.clone(), |p| p.display().to_string())
+            config.data.path.as_ref().map_or("the simulated data set".into(), |p| p.display().to_string())
         ));
     }
     let ours = settings_that_matter(config)?;
@@ -246,11 +277,14 @@ fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, data: &Dataset
 /// All settings but those that may change when a run goes on.
 fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     let mut table: toml::Table =
-        config.to_toml()?.parse().map_err(|e: toml::de::Error| Error::config("config", e.to_string()))?;
+        config.to_toml()?.parse().unwrap_or_else(|e| unreachable!("settings that do not read back: {e}"));
     table.remove("run");
-    // Where the same rows lie is no matter: the fingerprint is that of the rows.
-    if let Some(toml::Value::Table(data)) = table.get_mut("data") {
-        data.remove("path");
+    // Where the same rows lie is no matter: the fingerprint is that of the rows. Nor does the file that the weights
+    // came from matter: the checkpoint holds them.
+    for (section, name) in [("data", "path"), ("model", "init")] {
+        if let Some(toml::Value::Table(values)) = table.get_mut(section) {
+            values.remove(name);
+        }
     }
     Ok(table)
 }
@@ -313,29 +347,39 @@ impl Run<'_> {
             config: &self.config,
             position: self.trainer.position(),
         });
-        let result = self.steps(observer).map_err(|e| self.explain(e));
+        let mut result = self.steps(observer).map_err(|e| self.explain(e));
+        if let Ok(true) = result {
+            result = self.flow.save(&self.folder.model(), true).map(|()| true);
+        }
+        if let Ok(true) = result {
+            match super::metrics::read(&self.folder.metrics()) {
+                Ok(reports) => overfitted(&reports).iter().for_each(|text| observer.warning(text)),
+                Err(error) => observer.warning(&error.to_string()),
+            }
+        }
+        self.pictures(observer, matches!(result, Ok(true)));
         manifest.status = match &result {
             Ok(true) => "finished",
             Ok(false) => "interrupted",
             Err(_) => "failed",
         };
-        if let Ok(true) = result {
-            self.flow.save(&self.folder.model(), true)?;
-            if let Some(text) = overfitted(&super::metrics::read(&self.folder.metrics())?) {
-                observer.warning(&text);
-            }
-        }
-        self.pictures(observer, matches!(result, Ok(true)));
         manifest.ended = Some(clock::now());
         manifest.step = self.trainer.position().step;
         manifest.ll = self.last.and_then(|report| report.ll);
-        manifest.write(&self.folder.manifest())?;
-        Ok(Outcome {
-            finished: result?,
-            folder: self.folder.path().into(),
-            step: self.trainer.position().step,
-            last: self.last,
-        })
+        match (result, manifest.write(&self.folder.manifest())) {
+            (Ok(finished), Ok(())) => {
+                let folder = self.folder.path().into();
+                Ok(Outcome { finished, folder, step: self.trainer.position().step, last: self.last })
+            }
+            (Ok(_), Err(error)) => Err(error),
+            // The first failure is the one to report.
+            (Err(error), written) => {
+                if let Err(second) = written {
+                    observer.warning(&second.to_string());
+                }
+                Err(error)
+            }
+        }
     }
 
     /// All steps that are left. Returns false where the training was stopped.
@@ -374,9 +418,11 @@ impl Run<'_> {
         self.metrics.sync()?;
         let about = About {
             spec: self.flow.spec().clone(),
-            config: toml::to_string(&settings_that_matter(&self.config)?).unwrap_or_default(),
+            config: settings_that_matter(&self.config)?.to_string(),
             data: self.data.fingerprint.clone(),
             device: Device::from(&self.flow.engine().info()),
+            columns: self.flow.columns().to_vec(),
+            standardize: self.data.standardize.clone(),
         };
         self.folder.checkpoints().write(&Checkpoint { about, state: self.trainer.state()? })
     }

@@ -68,6 +68,9 @@ pub struct Progress {
 }
 
 /// Trains a model on a data set, step by step.
+///
+/// A [`Flow`] has one trainer at a time: a new one begins with Adam's moments at zero, and takes the place of an earlier
+/// one, which must not go on. Rows and moments stay on the device until the next trainer, or until the flow is dropped.
 pub struct Trainer<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
@@ -105,7 +108,13 @@ impl<'a> Trainer<'a> {
             return Err(Error::Shape { what: "columns of the training data".into(), expected, got: data.dim });
         }
         let program = flow.compiled(programs::Name::Step, batch as usize)?;
-        flow.with_session(|session| session.set_data(data.train.clone()))?;
+        // The session may hold the moments of an earlier trainer.
+        let zeros = vec![0.0; flow.plan().layout.trained];
+        flow.with_session(|session| {
+            session.write(Values::FirstMoments, &zeros)?;
+            session.write(Values::SecondMoments, &zeros)?;
+            session.set_data(data.train.clone())
+        })?;
         Ok(Self {
             flow,
             data,

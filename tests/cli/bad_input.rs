@@ -116,8 +116,57 @@ fn outputs_that_cannot_be_written_are_named() {
         place.line(&format!("sample run -n 3 -o {name} --device cpu")).fails(1, &[word]);
         place.line(&format!("simulate lens -n 3 -o {name}")).fails(1, &[word]);
     }
-    place.line("encode run table.csv -o z.npy --log-det z.npy --device cpu").fails(2, &["--log-det"]);
-    place.line("simulate lens -n 3 -o z.npy --observations z.npy").fails(2, &["--observations"]);
+    for other in ["z.npy", "./z.npy", "run/../z.npy"] {
+        place.line(&format!("encode run table.csv -o z.npy --log-det {other} --device cpu")).fails(2, &["--log-det"]);
+        place.line(&format!("simulate lens -n 3 -o z.npy --observations {other}")).fails(2, &["--observations"]);
+    }
+    assert!(!place.path("z.npy").exists());
+}
+
+#[test]
+fn inputs_are_not_replaced() {
+    let place = Place::new();
+    place.trained();
+    let before = place.read("table.csv");
+    for output in ["table.csv", "./table.csv", "run/../table.csv"] {
+        for line in [
+            format!("encode run table.csv -o {output}"),
+            format!("encode run table.csv -o z.npy --log-det {output}"),
+            format!("decode run table.csv -o {output}"),
+            format!("log-prob run table.csv -o {output}"),
+        ] {
+            place.line(&format!("{line} --force --device cpu")).fails(2, &["table.csv", "another name"]);
+            assert!(place.read("table.csv") == before && !place.path("z.npy").exists(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_new_run_does_not_remove_what_it_begins_from() {
+    let place = Place::new();
+    place.trained();
+    let model = place.read("run/model.safetensors");
+    let again = "train table.csv --device cpu --out run --force --epochs 1";
+    place.line(&format!("{again} --init run/model.safetensors")).fails(2, &["model.init", "run/model.safetensors"]);
+    place.line(&format!("{again} --init ./run/../run/model.safetensors")).fails(2, &["model.init"]);
+    place.line("train run/metrics.csv --device cpu --out run --force").fails(2, &["data.path", "run/metrics.csv"]);
+    // What fails before the first step leaves the earlier run as it was.
+    place.line(&format!("{again} --set model.width=60000 --set model.blocks=100")).fails(2, &["model"]);
+    assert!(place.read("run/model.safetensors") == model && place.path("run/metrics.csv").exists());
+}
+
+#[test]
+fn a_run_by_force_keeps_no_pictures_of_the_earlier_one() {
+    let place = Place::new();
+    place.trained();
+    assert!(place.path("run/plots/pairs.png").exists());
+    place.write("run/plots/mine.png", "mine");
+    place
+        .line("train lens --device cpu --out run --force --epochs 1 --set data.rows=50 --set data.test_rows=0 --set model.budget=3000")
+        .good();
+    let plots = place.names("run/plots");
+    assert!(plots.contains(&"outlines.png".into()) && plots.contains(&"mine.png".into()), "{plots:?}");
+    assert!(!plots.iter().any(|name| name.starts_with("pairs") || name.starts_with("marginals")), "{plots:?}");
 }
 
 #[test]
@@ -152,7 +201,7 @@ fn nothing_and_too_much_are_refused() {
     let place = Place::new();
     place.trained();
     place.line("sample run -n 0 --device cpu").fails(2, &["0 samples"]);
-    place.line("simulate lens -n 0 -o x.npy").fails(2, &["0 rows"]);
+    place.line("simulate lens -n 0 -o x.npy").fails(2, &["`-n`", "0 rows"]);
     place.line("sample run -n 9000000000000000000 --device cpu").fails(2, &["memory"]);
     place.line("simulate lens -n 9000000000000000000 -o x.npy").fails(2, &["memory"]);
     place
@@ -170,20 +219,41 @@ fn nothing_and_too_much_are_refused() {
 fn unknown_devices_are_refused() {
     let place = Place::new();
     place.trained();
-    place.line("sample run -n 3 --device nonesuch").fails(4, &["nonesuch"]);
+    place.line("sample run -n 3 --device NoneSuch").fails(4, &["`NoneSuch`"]);
     place.line("train table.csv --device 99 --out x").fails(4, &["99"]);
     assert!(!place.path("x").exists());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_an_adapter_gpu_says_what_to_install() {
+    let place = Place::new();
+    place.table("table.csv", 60, 2);
+    let args = ["train", "table.csv", "--device", "gpu", "--out", "x"];
+    let none = |name: &str| (name.to_owned(), "/nonexistent".to_owned());
+    let output = place.command(&args).envs(["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(none)).output().unwrap();
+    crate::tool::Done::from(output).fails(4, &["mesa-vulkan-drivers", "--device cpu"]);
+    assert!(!place.path("x").exists());
+    let output = place.command(&["devices"]).envs(["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(none)).output().unwrap();
+    let done = crate::tool::Done::from(output).good();
+    assert!(done.stdout.contains("mesa-vulkan-drivers") && done.stdout.contains("auto takes cpu"), "{}", done.stdout);
+}
+
+/// A training whose loss soon is no number.
+const DIVERGES: &str = "train table.csv --device cpu --out run --epochs 200 --set model.width=8 --set model.scale=exp \
+                        --set train.lr=1e6 --set train.lr_final=1e6 --set train.warmup_epochs=0 \
+                        --set train.grad_clamp=1e30 --set run.checkpoint_every=1";
 
 #[test]
 fn divergence_stops_with_the_last_good_checkpoint() {
     let place = Place::new();
     place.table("table.csv", 200, 4);
-    let line = "train table.csv --device cpu --out run --epochs 200 --set model.width=8 --set model.scale=exp \
-                --set train.lr=1e6 --set train.lr_final=1e6 --set train.warmup_epochs=0 --set train.grad_clamp=1e30 \
-                --set run.checkpoint_every=1";
-    let done = place.line(line);
+    let done = place.line(DIVERGES);
     done.fails(3, &["step", "train.lr"]);
+    let (_, rest) = done.stderr.split_once("the last good checkpoint is ").expect("a checkpoint is named");
+    let (named, _) = rest.split_once(';').expect("a remedy");
+    let newest = place.names("run/checkpoints").into_iter().filter(|name| name.starts_with("step-")).max();
+    assert_eq!(named, format!("run/checkpoints/{}", newest.expect("a checkpoint")));
     assert!(!place.path("run/model.safetensors").exists(), "a broken model is not kept");
     let manifest: serde_json::Value = serde_json::from_str(&place.text("run/manifest.json")).unwrap();
     assert_eq!(manifest["status"], "failed");

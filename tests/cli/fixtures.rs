@@ -7,14 +7,15 @@ use crate::common::compare::{Tolerance, assert_close};
 use crate::common::fixture::Fixture;
 use crate::tool::Place;
 
-fn check(name: &str) {
+fn check(name: &str, device: &str) {
     let fixture = Fixture::load(name);
     let place = Place::new();
     let x: Vec<f32> = fixture.x().iter().map(|&v| v as f32).collect();
     let dim = fixture.spec.dim;
     write_table(&place.path("x.npy"), &[], x.len() / dim, dim, &x, false).expect("x.npy");
     let model = fixture.model_path();
-    let mut args = vec!["train", "x.npy", "--device", "cpu", "--out", "out", "--init", model.to_str().expect("a path")];
+    let mut args =
+        vec!["train", "x.npy", "--device", device, "--out", "out", "--init", model.to_str().expect("a path")];
     for set in [
         "train.epochs=3",
         "train.batches_per_epoch=1",
@@ -30,6 +31,8 @@ fn check(name: &str) {
         args.extend(["--set", set]);
     }
     place.run(&args).good();
+    let manifest: serde_json::Value = serde_json::from_str(&place.text("out/manifest.json")).expect("JSON");
+    assert_eq!(manifest["device"]["engine"], device);
 
     let trained = ModelFile::read(&place.path("out/model.safetensors")).expect("model");
     let before = ModelFile::read(&model).expect("model");
@@ -43,7 +46,12 @@ fn check(name: &str) {
 
 macro_rules! fixtures {
     ($($name:ident),* $(,)?) => {
-        $(#[test] fn $name() { check(stringify!($name)); })*
+        mod cpu {
+            $(#[test] fn $name() { super::check(stringify!($name), "cpu"); })*
+        }
+        mod gpu {
+            $(#[test] fn $name() { super::check(stringify!($name), "gpu"); })*
+        }
     };
 }
 

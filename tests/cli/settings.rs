@@ -133,3 +133,25 @@ fn misspelt_and_contradicting_settings_are_usage_errors() {
     assert_eq!(output.status.code(), Some(2));
     assert!(!place.path("out").exists());
 }
+
+#[test]
+fn threads_and_device_have_one_variable_each_for_every_command() {
+    let place = Place::new();
+    place.trained();
+    let run = |line: &str, variables: &[(&str, &str)]| -> crate::tool::Done {
+        let args: Vec<_> = line.split_whitespace().collect();
+        place.command(&args).envs(variables.iter().copied()).output().unwrap().into()
+    };
+    let threads = |n| ("HINTFLOW_RUN__THREADS", n);
+    let device = |d| ("HINTFLOW_RUN__DEVICE", d);
+    let sample = "sample run -n 2 -v";
+    assert!(run(sample, &[device("cpu"), threads("1")]).good().stderr.contains("1 threads"));
+    assert!(
+        run(&format!("{sample} --threads 2"), &[device("cpu"), threads("many")]).good().stderr.contains("2 threads")
+    );
+    run("sample run -n 2 --device cpu", &[threads("many")]).fails(2, &["HINTFLOW_RUN__THREADS", "many"]);
+    run("sample run -n 2", &[device("nonesuch")]).fails(4, &["nonesuch"]);
+    run("train table.csv --device cpu --out x", &[threads("many")]).fails(2, &["run.threads", "many"]);
+    // The name of an earlier version says nothing.
+    run("sample run -n 2 --threads 1 --device cpu", &[("HINTFLOW_THREADS", "many")]).good();
+}

@@ -157,10 +157,20 @@ pub fn observe(row: &[f32]) -> Result<[f64; 2]> {
 /// `n` rows of the Lens data set, beginning with row `first_row` of this seed (see [`super::TEST_FIRST_ROW`]).
 pub fn generate(n: usize, seed: u64, outline: Outline, first_row: u64) -> Result<Table> {
     let mut rows = allocate(n, DIM)?;
+    fill(&mut rows, seed, outline, first_row);
+    Table::new(column_names(), DIM, rows)
+}
+
+/// As [`generate`], into the rows of a slice, whose length is a multiple of [`DIM`].
+pub fn fill(rows: &mut [f32], seed: u64, outline: Outline, first_row: u64) {
     rows.par_chunks_exact_mut(DIM).enumerate().for_each(|(i, row)| {
         row.copy_from_slice(&Lens::of_row(seed, first_row.wrapping_add(i as u64)).coefficients(outline));
     });
-    Table::new(fourier::column_names(ORDER), DIM, rows)
+}
+
+/// Names of the columns.
+pub fn column_names() -> Vec<String> {
+    fourier::column_names(ORDER)
 }
 
 /// The same rows as [`generate`] and the noisy observations of each.
@@ -180,7 +190,7 @@ pub fn generate_with_observations(n: usize, seed: u64, outline: Outline, first_r
         },
     )?;
     let names = OBSERVATIONS.map(String::from).to_vec();
-    Ok((Table::new(fourier::column_names(ORDER), DIM, rows)?, Table::new(names, OBSERVATIONS.len(), seen)?))
+    Ok((Table::new(column_names(), DIM, rows)?, Table::new(names, OBSERVATIONS.len(), seen)?))
 }
 
 /// Zeros for `n` rows, or an error for a number that no machine holds.

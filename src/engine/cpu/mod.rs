@@ -56,6 +56,8 @@ impl Backend for Cpu {
             ),
             backend: "native".into(),
             driver: format!("hintflow {}", env!("CARGO_PKG_VERSION")),
+            // Not the number of threads: the bits are the same for any.
+            arithmetic: simd::instruction_set().into(),
             kind: "native",
         }
     }

@@ -130,6 +130,7 @@ impl Device {
                 engine: "gpu",
                 backend: info.backend.to_str().to_owned(),
                 driver: adapter::driver(&info),
+                arithmetic: format!("{}, {}, {}", info.name, info.backend, adapter::driver(&info)),
                 kind: adapter::kind(info.device_type),
                 name: info.name,
             },
