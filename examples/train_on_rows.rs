@@ -7,6 +7,7 @@ use std::path::Path;
 
 use hintflow::config::preset;
 use hintflow::data::Table;
+use hintflow::plan::Mixing;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::{Dataset, Trainer};
 use hintflow::{Engine, Flow, Result};
@@ -16,14 +17,15 @@ fn main() -> Result<()> {
     println!("running on {}", engine.info().name);
 
     let mut config = preset::for_tables();
-    config.train.epochs = 20;
-    config.train.batch = Some(500);
+    config.train.epochs = 30;
+    config.train.batch = Some(400);
     let data = Dataset::from_tables(&config, "circle", circle(20_000, 1)?, Some(circle(2_000, 2)?))?;
 
     // The standardisation of the training rows becomes part of the model, so it speaks in the units of the table.
     let flow = Flow::builder(2)
-        .blocks(4)
+        .blocks(8)
         .width(64)
+        .mixing(Mixing::Householder)
         .columns(data.columns.clone())
         .standardize(data.standardize.clone())
         .seed(1)
