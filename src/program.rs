@@ -197,3 +197,12 @@ pub struct Program {
     /// Once after all tiles.
     pub finish: Vec<StepOp>,
 }
+
+impl Program {
+    /// Whether it leaves gradients of the weights behind.
+    pub fn has_gradients(&self) -> bool {
+        let backward =
+            |op: &Op| matches!(op, Op::CoupleBackward { .. } | Op::NetworksBackward { .. } | Op::MixBackward { .. });
+        !self.finish.is_empty() || self.rows.iter().any(backward)
+    }
+}
