@@ -51,29 +51,29 @@ fn place(w: Weights, o: u32, k: u32) -> u32 {
     return NOWHERE;
 }
 
-fn get(at: u32) -> f32 {
+fn load(at: u32) -> f32 {
     if (at == NOWHERE) { return 0.0; }
     return partials[at];
 }
 
-fn put(at: u32, value: f32) {
+fn save(at: u32, value: f32) {
     if (at != NOWHERE) { partials[at] = value; }
 }
 
-fn get_four(w: Weights, o: u32, k: u32) -> vec4<f32> {
+fn load_four(w: Weights, o: u32, k: u32) -> vec4<f32> {
     return vec4<f32>(
-        get(place(w, o, k)),
-        get(place(w, o, k + 8u)),
-        get(place(w, o, k + 16u)),
-        get(place(w, o, k + 24u)),
+        load(place(w, o, k)),
+        load(place(w, o, k + 8u)),
+        load(place(w, o, k + 16u)),
+        load(place(w, o, k + 24u)),
     );
 }
 
-fn put_four(w: Weights, o: u32, k: u32, sum: vec4<f32>) {
-    put(place(w, o, k), sum.x);
-    put(place(w, o, k + 8u), sum.y);
-    put(place(w, o, k + 16u), sum.z);
-    put(place(w, o, k + 24u), sum.w);
+fn save_four(w: Weights, o: u32, k: u32, sum: vec4<f32>) {
+    save(place(w, o, k), sum.x);
+    save(place(w, o, k + 8u), sum.y);
+    save(place(w, o, k + 16u), sum.z);
+    save(place(w, o, k + 24u), sum.w);
 }
 
 @compute @workgroup_size(64)
@@ -110,10 +110,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let added = launch.add == 1u;
     if (begin >= end && (added || tile_first > 0u)) { return; }
     if (added || slice_first < tile_first) {
-        sum0 = get_four(w, o, k);
-        sum1 = get_four(w, o + 8u, k);
-        sum2 = get_four(w, o + 16u, k);
-        sum3 = get_four(w, o + 24u, k);
+        sum0 = load_four(w, o, k);
+        sum1 = load_four(w, o + 8u, k);
+        sum2 = load_four(w, o + 16u, k);
+        sum3 = load_four(w, o + 24u, k);
     }
     for (var base = begin; base < end; base += 8u) {
         for (var i = thread; i < 256u; i += 64u) {
@@ -147,8 +147,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         workgroupBarrier();
     }
 
-    put_four(w, o, k, sum0);
-    put_four(w, o + 8u, k, sum1);
-    put_four(w, o + 16u, k, sum2);
-    put_four(w, o + 24u, k, sum3);
+    save_four(w, o, k, sum0);
+    save_four(w, o + 8u, k, sum1);
+    save_four(w, o + 16u, k, sum2);
+    save_four(w, o + 24u, k, sum3);
 }
