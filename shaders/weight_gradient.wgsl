@@ -82,7 +82,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let layer = tables[job];
     let n_out = tables[job + 3u];
     let n_in = tables[job + 4u];
-    let w = Weights(wg.y * launch.length, tables[job + 5u], tables[job + 6u], n_out, n_in);
+    let slice = launch.tile.first / 4u / launch.tile.slice + wg.y;
+    let w = Weights(slice * launch.length, tables[job + 5u], tables[job + 6u], n_out, n_in);
     let o0 = tables[job + 7u];
     let k0 = tables[job + 8u];
     var left_row = launch.left0;
@@ -104,11 +105,12 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     var sum3 = vec4<f32>();
     // The slice's quads within this tile.
     let tile_first = launch.tile.first / 4u;
-    let slice_first = wg.y * launch.tile.slice;
+    let slice_first = slice * launch.tile.slice;
     let begin = max(slice_first, tile_first) - tile_first;
     let end = min(max(slice_first + launch.tile.slice, tile_first) - tile_first, launch.tile.quads);
     let added = launch.add == 1u;
-    if (begin >= end && (added || tile_first > 0u)) { return; }
+    // One without any samples is zero.
+    if (begin >= end && added) { return; }
     if (added || slice_first < tile_first) {
         sum0 = load_four(w, o, k);
         sum1 = load_four(w, o + 8u, k);

@@ -9,6 +9,7 @@ struct TileJob {
     stride: u32,        // quads from one row of the arena to the next
     first: u32,         // number of the tile's first sample within the batch, a multiple of 32
     slice: u32,         // quads of the batch whose gradients are summed in one copy, a multiple of 8
+    slices: u32,        // slices that have samples of this tile; the last tile has those without any samples, too
     resident: u32,      // 1: the whole data set is on the device; 0: only the rows of this tile, in order
     seed_lo: u32,
     seed_hi: u32,

@@ -172,7 +172,7 @@ impl Arrays {
                     pass.pass.set_pipeline(&bound.pipeline.pipeline);
                     pass.pass.set_bind_group(0, &bound.group, &[]);
                     pass.launch(&dispatch.bytes(tile, update)[..dispatch.len]);
-                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads));
+                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads, tile.slices));
                     pass.pass.dispatch_workgroups(x, y, 1);
                 }
             }

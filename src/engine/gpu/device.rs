@@ -65,8 +65,8 @@ impl From<Failure> for Error {
     }
 }
 
-/// What wgpu says where a command finds its device gone. A device that we have opened tells our callback, which
-/// [`Device::scoped`] asks first; one that the caller has opened tells the caller's, and we are left with this text.
+/// What wgpu says in errors that follow from a lost device. It is the second best source: a device that we have opened
+/// tells our callback, which [`Device::scoped`] asks first. One that the caller has opened tells the caller's.
 const LOST: &str = "device is lost";
 
 impl From<wgpu::Error> for Failure {

@@ -47,6 +47,7 @@ launches! {
         stride: u32,
         first: u32,
         slice: u32,
+        slices: u32,
         resident: u32,
         seed_lo: u32,
         seed_hi: u32,

@@ -19,14 +19,17 @@ pub(super) enum Extent {
     Fixed(u32),
     /// As many workgroups of that many quads as the tile's samples need.
     Quads(u32),
+    /// One workgroup per slice that the tile visits.
+    Slices,
 }
 
 impl Extent {
-    /// Workgroups for a tile of that many quads.
-    pub(super) fn workgroups(self, quads: u32) -> u32 {
+    /// Workgroups for a tile of that many quads that visits that many slices.
+    pub(super) fn workgroups(self, quads: u32, slices: u32) -> u32 {
         match self {
             Self::Fixed(count) => count,
             Self::Quads(per_workgroup) => quads.div_ceil(per_workgroup),
+            Self::Slices => slices,
         }
     }
 }
@@ -159,7 +162,7 @@ impl<'a> Recorder<'a> {
             ),
         };
         for extent in grid {
-            let workgroups = extent.workgroups(self.fit.stride() as u32);
+            let workgroups = extent.workgroups(self.fit.stride() as u32, self.fit.slices as u32);
             if workgroups > self.bounds.workgroups {
                 return Err(refused("workgroups", workgroups.into(), self.bounds.workgroups.into()));
             }
@@ -379,7 +382,7 @@ impl<'a> Recorder<'a> {
                 length,
                 add,
             };
-            let grid = [Extent::Fixed(count), Extent::Fixed(this.fit.slices as u32)];
+            let grid = [Extent::Fixed(count), Extent::Slices];
             this.push(Kernel::WeightGradient, Head::Tile, grid, turns, launch)
         })
     }

@@ -210,13 +210,17 @@ fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = TileJob> {
     (0..batch).step_by(fit.capacity).map(move |first| {
         let rows = fit.capacity.min(batch - first);
         let quads = rows.div_ceil(4);
+        let slice = fit.slice_quads(batch);
+        let last = first + rows == batch;
+        let end = if last { fit.slices } else { (first / 4 + quads).div_ceil(slice) };
         TileJob {
             rows: rows as u32,
             quads: quads as u32,
             // A tile that is not full lies closer together, so that less of it travels.
             stride: quads.next_multiple_of(LINE) as u32,
             first: first as u32,
-            slice: fit.slice_quads(batch) as u32,
+            slice: slice as u32,
+            slices: (end - first / 4 / slice) as u32,
             inverse_batch: (1.0 / batch as f64) as f32,
             ..TileJob::zeroed()
         }
