@@ -1,7 +1,8 @@
-// Every column through its chain of affine maps, v <- v * exp(sigma(s)) + t; adds the sum of sigma(s) to log_det.
+// Every column through its chain of affine maps, v <- v * exp(sigma(s)) + t; adds the sum of sigma(s) to log_det, or
+// writes it there.
 // Workgroup: 8 quads of samples x 16 groups of threads that share out the columns.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     x: u32,
     st: u32,
     to: u32,
@@ -9,6 +10,7 @@ struct Launch {
     columns: u32,
     chains: u32, // per column: where its links begin in the tables, and their number
     slope: f32,
+    add: u32,    // 1: add to log_det; 0: write it
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -45,6 +47,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         for (var g = 1u; g < 16u; g++) {
             sum += parts[g * 8u + lane];
         }
-        arena[launch.log_det * stride + quad] += sum;
+        let at = launch.log_det * stride + quad;
+        if (launch.add == 1u) { sum += arena[at]; }
+        arena[at] = sum;
     }
 }

@@ -1,7 +1,7 @@
 // Backward of `couple.wgsl`. One thread: one column of one quad of samples. On the way along the chain, the value that
 // enters a link waits in the gradient's place of its s, and exp(sigma(s)) in that of its t.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     x: u32,
     st: u32,
     d_to: u32,

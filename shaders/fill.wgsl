@@ -1,5 +1,5 @@
 // Sets every element of a buffer to a constant.
-struct Launch { tile: Tile, to: u32, value: f32 }
+struct Launch { tile: TileJob, to: u32, value: f32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 

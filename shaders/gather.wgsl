@@ -1,5 +1,5 @@
 // to[c, r] = data[row, c] + noise * normal, row the r-th of the batch. One thread: four columns of one quad of samples.
-struct Launch { tile: Tile, to: u32, columns: u32 }
+struct Launch { tile: TileJob, to: u32, columns: u32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> data: array<f32>;

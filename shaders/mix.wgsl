@@ -1,7 +1,7 @@
 // to = Q from, or Q^T from: `out_step` and `in_step` are the distances in Q from one output or input to the next.
 // Workgroup: 16 quads of samples x 8 groups of 4 outputs.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     input: u32,
     to: u32,
     columns: u32,

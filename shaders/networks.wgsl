@@ -1,7 +1,7 @@
 // All networks of a stage. Workgroup: one network x 16 quads of samples; within it 8 groups of threads share out the
 // outputs of a layer. Hidden activations go through the arena.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     x: u32,
     st: u32,
     hidden0: u32,

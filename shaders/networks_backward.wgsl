@@ -2,13 +2,13 @@
 // ReLU was; then the slots, what both networks of a node send to its upper columns.
 // Workgroup: one node x 16 quads of samples; even groups of threads work for s, odd ones for t.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     hidden0: u32,
     hidden1: u32,
     d_st: u32,
     d_hidden0: u32,
     d_hidden1: u32,
-    slots: u32,
+    slots: u32, // or NOWHERE: nobody asks for the gradients of the columns
     nodes: u32, // where the stage's nodes begin in the tables
     first: u32, // number of the first node of this dispatch
 }
@@ -16,6 +16,8 @@ var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
+
+const NOWHERE: u32 = 0xffffffffu;
 
 fn masked(gradient: vec4<f32>, activation: vec4<f32>) -> vec4<f32> {
     return select(vec4<f32>(), gradient, activation > vec4<f32>());
@@ -57,6 +59,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     back(net.weight.z, net.hidden, net.lower, d_st, h1, d1, group / 2u, live);
     storageBarrier();
     back(net.weight.y, net.hidden, net.hidden, d1, h0, d0, group / 2u, live);
+    if (launch.slots == NOWHERE) { return; }
     storageBarrier();
     let s = net_at(node, 0u);
     let t = net_at(node, 1u);

@@ -1,5 +1,5 @@
 // Standard normals of the stream `Latent`, by number of the sample. One thread: four columns of one quad of samples.
-struct Launch { tile: Tile, to: u32, columns: u32 }
+struct Launch { tile: TileJob, to: u32, columns: u32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 

@@ -15,14 +15,14 @@ var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
-@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // from 4: dQ (N, N), skew (N, N), product (N)
+@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // per mixing: dQ (N, N), skew (N, N), product (N)
 var<workgroup> dots: array<vec2<f32>, 256>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let mix = launch.mixes + (launch.first + wg.x) * 3u;
     let n = tables[mix];
-    let b = 4u + (launch.first + wg.x) * launch.pitch + n * n;
+    let b = (launch.first + wg.x) * launch.pitch + n * n;
     let product = b + n * n;
     let lane = thread % 32u;
     let part = thread / 32u;

@@ -10,7 +10,7 @@ struct Launch {
 var<immediate> launch: Launch;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
-@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // from 4: dQ (N, N), skew (N, N), product (N)
+@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // per mixing: dQ (N, N), skew (N, N), product (N)
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -22,5 +22,5 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     for (var s = 0u; s < launch.slices; s++) {
         sum += partials[s * launch.length + tables[mix + 1u] + i];
     }
-    scratch[4u + (launch.first + wg.y) * launch.pitch + i] = sum;
+    scratch[(launch.first + wg.y) * launch.pitch + i] = sum;
 }

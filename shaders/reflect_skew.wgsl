@@ -7,7 +7,7 @@ struct Launch {
 var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
-@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // from 4: dQ (N, N), skew (N, N), product (N)
+@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // per mixing: dQ (N, N), skew (N, N), product (N)
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -16,7 +16,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let i = wg.x * 256u + thread;
     if (i >= n * n) { return; }
     let q = tables[mix + 1u];
-    let d = 4u + (launch.first + wg.y) * launch.pitch;
+    let d = (launch.first + wg.y) * launch.pitch;
     let a = (i / n) * n;
     let b = (i % n) * n;
     var forth = 0.0;

@@ -1,6 +1,6 @@
 // Adds to d_x what the networks of a stage sent to each column, in fixed order. One thread: one column of one quad.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     slots: u32,
     d_x: u32,
     lists: u32, // per column: where its list of slot rows begins in the tables, and its length

@@ -1,6 +1,6 @@
 // Inverse of `couple.wgsl` for given s and t: the chains backwards, v <- (v - t) * exp(-sigma(s)), in place.
 // One thread: one column of one quad of samples.
-struct Launch { tile: Tile, x: u32, st: u32, chains: u32, slope: f32 }
+struct Launch { tile: TileJob, x: u32, st: u32, chains: u32, slope: f32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;

@@ -2,7 +2,7 @@
 // columns inverted so far and inverts the node's lower columns, in place.
 // Workgroup: 8 quads of samples x 32 groups of threads that share out the outputs; even groups run s, odd ones t.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     x: u32,
     st: u32,
     hidden0: u32,

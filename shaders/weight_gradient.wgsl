@@ -1,8 +1,9 @@
 // Gradients of weights: dW[o, k] += sum over samples of left[o, r] * right[k, r]; the bias is one more k whose right is 1.
-// Workgroup: a tile of 32 x 32 weights x one slice of the samples; a thread has 4 x 4 of them. A slice's sums go to its
-// own copy of the gradients, so that no cell has two writers.
+// Workgroup: a tile of 32 x 32 weights x one slice of the batch; a thread has 4 x 4 of them. A slice's sums go to its own
+// copy of the gradients, so that no cell has two writers. A slice that began in an earlier tile of samples goes on from
+// what that left, sample after sample, so that the cut of a batch into tiles changes no bit.
 struct Launch {
-    tile: Tile,
+    tile: TileJob,
     left0: u32,  // rows of the gradients of the outputs, by layer
     left1: u32,
     left2: u32,
@@ -11,7 +12,6 @@ struct Launch {
     right2: u32,
     jobs: u32,   // where the weight tiles begin in the tables
     first: u32,  // number of the first weight tile of this dispatch
-    slice: u32,  // quads per slice, a multiple of 8
     length: u32, // length of one copy of the gradients
     add: u32,    // 1: these weights have had gradients from this tile already
 }
@@ -23,6 +23,7 @@ var<immediate> launch: Launch;
 // A weight tile; mirrors `tables::JOB`.
 const JOB_WORDS: u32 = 9u;
 const NO_BIAS: u32 = 0xffffffffu;
+const NOWHERE: u32 = 0xffffffffu;
 
 // 8 quads of 32 rows each; a row takes 9, so that threads that read different rows meet different banks.
 var<workgroup> left: array<vec4<f32>, 288>;
@@ -34,8 +35,45 @@ fn cut(v: vec4<f32>, quad: u32) -> vec4<f32> {
     return select(vec4<f32>(), v, exists);
 }
 
-fn put(at: u32, value: f32) {
-    partials[at] = select(0.0, partials[at], (launch.tile.accumulate | launch.add) == 1u) + value;
+// The weights of a tile, and where their gradients are.
+struct Weights {
+    copy: u32,   // where the slice's copy of the gradients begins
+    weight: u32,
+    bias: u32,
+    n_out: u32,
+    n_in: u32,
+}
+
+// Where the gradient of output o and input k is, if there is such a weight; input n_in is the bias.
+fn place(w: Weights, o: u32, k: u32) -> u32 {
+    if (o < w.n_out && k < w.n_in) { return w.copy + w.weight + o * w.n_in + k; }
+    if (o < w.n_out && k == w.n_in && w.bias != NO_BIAS) { return w.copy + w.bias + o; }
+    return NOWHERE;
+}
+
+fn load(at: u32) -> f32 {
+    if (at == NOWHERE) { return 0.0; }
+    return partials[at];
+}
+
+fn save(at: u32, value: f32) {
+    if (at != NOWHERE) { partials[at] = value; }
+}
+
+fn load_four(w: Weights, o: u32, k: u32) -> vec4<f32> {
+    return vec4<f32>(
+        load(place(w, o, k)),
+        load(place(w, o, k + 8u)),
+        load(place(w, o, k + 16u)),
+        load(place(w, o, k + 24u)),
+    );
+}
+
+fn save_four(w: Weights, o: u32, k: u32, sum: vec4<f32>) {
+    save(place(w, o, k), sum.x);
+    save(place(w, o, k + 8u), sum.y);
+    save(place(w, o, k + 16u), sum.z);
+    save(place(w, o, k + 24u), sum.w);
 }
 
 @compute @workgroup_size(64)
@@ -44,8 +82,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let layer = tables[job];
     let n_out = tables[job + 3u];
     let n_in = tables[job + 4u];
-    let weight = tables[job + 5u];
-    let bias = tables[job + 6u];
+    let slice = launch.tile.first / 4u / launch.tile.slice + wg.y;
+    let w = Weights(slice * launch.length, tables[job + 5u], tables[job + 6u], n_out, n_in);
     let o0 = tables[job + 7u];
     let k0 = tables[job + 8u];
     var left_row = launch.left0;
@@ -59,12 +97,26 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let i0 = (thread / 8u) * 9u;
     let j0 = (thread % 8u) * 9u;
     // Row i of the result is output thread / 8 + 8 i, component j input thread % 8 + 8 j.
+    let o = o0 + thread / 8u;
+    let k = k0 + thread % 8u;
     var sum0 = vec4<f32>();
     var sum1 = vec4<f32>();
     var sum2 = vec4<f32>();
     var sum3 = vec4<f32>();
-    let begin = wg.y * launch.slice;
-    let end = min(begin + launch.slice, launch.tile.quads);
+    // The slice's quads within this tile.
+    let tile_first = launch.tile.first / 4u;
+    let slice_first = slice * launch.tile.slice;
+    let begin = max(slice_first, tile_first) - tile_first;
+    let end = min(max(slice_first + launch.tile.slice, tile_first) - tile_first, launch.tile.quads);
+    let added = launch.add == 1u;
+    // One without any samples is zero.
+    if (begin >= end && added) { return; }
+    if (added || slice_first < tile_first) {
+        sum0 = load_four(w, o, k);
+        sum1 = load_four(w, o + 8u, k);
+        sum2 = load_four(w, o + 16u, k);
+        sum3 = load_four(w, o + 24u, k);
+    }
     for (var base = begin; base < end; base += 8u) {
         for (var i = thread; i < 256u; i += 64u) {
             let row = i / 8u;
@@ -97,27 +149,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         workgroupBarrier();
     }
 
-    let copy = wg.y * launch.length;
-    for (var i = 0u; i < 4u; i++) {
-        let o = o0 + thread / 8u + 8u * i;
-        if (o < n_out) {
-            var sum = sum0;
-            if (i == 1u) { sum = sum1; }
-            if (i == 2u) { sum = sum2; }
-            if (i == 3u) { sum = sum3; }
-            let k = k0 + thread % 8u;
-            put_one(copy, weight, bias, n_in, o, k, sum.x);
-            put_one(copy, weight, bias, n_in, o, k + 8u, sum.y);
-            put_one(copy, weight, bias, n_in, o, k + 16u, sum.z);
-            put_one(copy, weight, bias, n_in, o, k + 24u, sum.w);
-        }
-    }
-}
-
-fn put_one(copy: u32, weight: u32, bias: u32, n_in: u32, o: u32, k: u32, value: f32) {
-    if (k < n_in) {
-        put(copy + weight + o * n_in + k, value);
-    } else if (k == n_in && bias != NO_BIAS) {
-        put(copy + bias + o, value);
-    }
+    save_four(w, o, k, sum0);
+    save_four(w, o + 8u, k, sum1);
+    save_four(w, o + 16u, k, sum2);
+    save_four(w, o + 24u, k, sum3);
 }

@@ -36,7 +36,7 @@ impl Devices {
         let mut out = output::stdout();
         writeln!(out, "cpu  {}", cpu.name)?;
         for adapter in &adapters {
-            writeln!(out, "{:<4} {}", adapter.index, adapter.name)?;
+            writeln!(out, "{:<4} {}", adapter.index, adapter.device.name)?;
             writeln!(out, "     {}", facts(adapter))?;
             writeln!(out, "     {}", limits(adapter))?;
         }
@@ -53,11 +53,11 @@ impl Devices {
 }
 
 fn facts(adapter: &AdapterInfo) -> String {
-    let kind = match adapter.kind {
+    let kind = match adapter.device.kind {
         "software" => "software: for tests, slower than cpu",
         kind => kind,
     };
-    format!("{}, driver {}, {kind}", adapter.backend, adapter.driver)
+    format!("{}, driver {}, {kind}", adapter.device.backend, adapter.device.driver)
 }
 
 fn limits(adapter: &AdapterInfo) -> String {
@@ -73,8 +73,7 @@ fn limits(adapter: &AdapterInfo) -> String {
 
 /// The device that `auto` takes, with its number where it is an adapter.
 fn taken(auto: &DeviceInfo, adapters: &[AdapterInfo]) -> String {
-    let same = |a: &&AdapterInfo| (&a.name, &a.backend, &a.driver) == (&auto.name, &auto.backend, &auto.driver);
-    match adapters.iter().find(same) {
+    match adapters.iter().find(|adapter| adapter.device == *auto) {
         Some(adapter) => format!("{}: {}", adapter.index, auto.name),
         None => format!("{}: {}", auto.engine, auto.name),
     }

@@ -2,6 +2,7 @@
 
 use wgpu::{Adapter, DeviceType};
 
+use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
 
 /// An adapter of this machine, for people.
@@ -9,14 +10,9 @@ use crate::error::{Error, Result};
 pub struct AdapterInfo {
     /// Number of the adapter, for [`crate::engine::Engine::named`].
     pub index: usize,
-    /// Its name.
-    pub name: String,
-    /// Graphics interface: "vulkan", "metal", "dx12".
-    pub backend: String,
-    /// Driver and its version.
-    pub driver: String,
-    /// "discrete", "integrated", "virtual", "software" or "other".
-    pub kind: &'static str,
+    /// What it would be as an engine.
+    #[serde(flatten)]
+    pub device: DeviceInfo,
     /// Largest array a kernel can use, in bytes.
     pub max_array_bytes: u64,
     /// Memory that a workgroup shares, in bytes.
@@ -36,10 +32,7 @@ fn describe(index: usize, adapter: &Adapter) -> AdapterInfo {
     let (info, limits) = (adapter.get_info(), adapter.limits());
     AdapterInfo {
         index,
-        driver: driver(&info),
-        name: info.name,
-        backend: info.backend.to_str().to_owned(),
-        kind: kind(info.device_type),
+        device: device_info(info),
         max_array_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
         workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_workgroups: limits.max_compute_workgroups_per_dimension,
@@ -47,13 +40,21 @@ fn describe(index: usize, adapter: &Adapter) -> AdapterInfo {
     }
 }
 
-/// Driver and version in one text.
-pub(super) fn driver(info: &wgpu::AdapterInfo) -> String {
-    [info.driver.as_str(), info.driver_info.as_str()].join(" ").trim().to_owned()
+/// What wgpu says of an adapter, in our words.
+pub(super) fn device_info(info: wgpu::AdapterInfo) -> DeviceInfo {
+    let driver = [info.driver.as_str(), info.driver_info.as_str()].join(" ").trim().to_owned();
+    DeviceInfo {
+        engine: "gpu",
+        backend: info.backend.to_str().to_owned(),
+        arithmetic: format!("{}, {}, {driver}", info.name, info.backend),
+        driver,
+        kind: kind(info.device_type),
+        name: info.name,
+    }
 }
 
-/// Kind of an adapter in the words of [`AdapterInfo::kind`].
-pub(super) fn kind(device_type: DeviceType) -> &'static str {
+/// Kind of an adapter in the words of [`DeviceInfo::kind`]; "other" where its driver does not say.
+fn kind(device_type: DeviceType) -> &'static str {
     match device_type {
         DeviceType::DiscreteGpu => "discrete",
         DeviceType::IntegratedGpu => "integrated",
@@ -90,7 +91,7 @@ pub(super) fn best_or_software() -> Result<Adapter> {
     if let Some(adapter) = best() {
         return Ok(adapter);
     }
-    let adapter = enumerate().into_iter().next().ok_or_else(|| Error::Device { what: none() })?;
+    let adapter = enumerate().into_iter().next().ok_or_else(|| Error::Device { what: no_adapter() })?;
     let info = adapter.get_info();
     tracing::warn!(
         "no GPU found; using the {} adapter `{}`, which is slow: prefer the native CPU engine (--device cpu)",
@@ -100,7 +101,8 @@ pub(super) fn best_or_software() -> Result<Adapter> {
     Ok(adapter)
 }
 
-fn none() -> String {
+/// Message for a machine without any adapter: what to install.
+fn no_adapter() -> String {
     let how = if cfg!(target_os = "linux") {
         "install the Vulkan driver of the GPU, or a software adapter (Debian: apt-get install libvulkan1 \
          mesa-vulkan-drivers), or use --device cpu"
@@ -121,9 +123,9 @@ pub(super) fn named(selector: &str) -> Result<Adapter> {
                 .iter()
                 .enumerate()
                 .map(|(i, a)| describe(i, a))
-                .map(|a| format!("\n  {}: {} ({}, {})", a.index, a.name, a.backend, a.kind))
+                .map(|a| format!("\n  {}: {} ({}, {})", a.index, a.device.name, a.device.backend, a.device.kind))
                 .collect();
-            let list = if list.is_empty() { none() } else { format!("there are:{}", list.concat()) };
+            let list = if list.is_empty() { no_adapter() } else { format!("there are:{}", list.concat()) };
             Err(Error::Device { what: format!("{why}; {list}") })
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::device::{Device, Failure, Pipeline};
-use super::launch::{Tile, Update};
+use super::launch::{TileJob, Update};
 use super::record::Dispatch;
 use super::shader::{Kernel, Role};
 use super::transfer::{Commands, Part};
@@ -21,13 +21,18 @@ pub(super) struct Arrays {
     device: Arc<Device>,
     pub(super) commands: Commands,
     buffers: [Option<wgpu::Buffer>; Role::ALL.len()],
+    /// Kernels of the programs compiled so far.
+    kernels: Vec<Kernel>,
     bound: HashMap<Kernel, Bound>,
+    /// Whether kernels wait for their bind groups: an array or a kernel is new.
+    stale: bool,
 }
 
 impl Arrays {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
         let commands = Commands::new(device.clone())?;
-        Ok(Self { device, commands, buffers: Default::default(), bound: HashMap::new() })
+        let (kernels, bound) = (Vec::new(), HashMap::new());
+        Ok(Self { device, commands, buffers: Default::default(), kernels, bound, stale: false })
     }
 
     /// Whether the array is there.
@@ -40,7 +45,8 @@ impl Arrays {
         self.buffers.iter().flatten().map(wgpu::Buffer::size).sum::<u64>() + self.commands.memory()
     }
 
-    /// Makes an array at least that large, all zero; one that is large enough stays as it is.
+    /// Makes an array at least that large, all zero; one that is large enough stays as it is. Where there is not enough
+    /// memory, it keeps its size and loses its values.
     pub(super) fn grow(&mut self, role: Role, bytes: u64) -> Result<(), Failure> {
         let slot = &mut self.buffers[role as usize];
         if slot.as_ref().is_some_and(|buffer| buffer.size() >= bytes) {
@@ -49,17 +55,27 @@ impl Arrays {
         // The bind groups hold on to the old array.
         self.commands.submit()?;
         self.bound.clear();
-        *slot = None;
+        self.stale = true;
+        // The old array goes first, so that not both are there at once.
+        let before = slot.take().map(|buffer| buffer.size());
         let device = &self.device;
-        let buffer = device.scoped(|| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(role.name()),
-                size: bytes.max(16).next_multiple_of(16),
-                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
+        let make = |bytes: u64| {
+            device.scoped(|| {
+                device.device.create_buffer(&wgpu::BufferDescriptor {
+                    label: Some(role.name()),
+                    size: bytes.max(16).next_multiple_of(16),
+                    usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+                    mapped_at_creation: false,
+                })
             })
-        })?;
-        *slot = Some(buffer);
+        };
+        match make(bytes) {
+            Ok(buffer) => *slot = Some(buffer),
+            Err(failure) => {
+                *slot = before.and_then(|bytes| make(bytes).ok());
+                return Err(failure);
+            }
+        }
         Ok(())
     }
 
@@ -94,12 +110,24 @@ impl Arrays {
         self.commands.fetch()
     }
 
-    /// Makes pipelines and bind groups of kernels that have none yet.
-    pub(super) fn bind(&mut self, kernels: impl Iterator<Item = Kernel>) -> Result<()> {
-        let mut kernels: Vec<Kernel> = kernels.filter(|kernel| !self.bound.contains_key(kernel)).collect();
-        kernels.sort_unstable_by_key(|&kernel| kernel as u32);
-        kernels.dedup();
-        let pipelines = kernels.iter().map(|&kernel| Ok((kernel, self.device.pipeline(kernel)?)));
+    /// Adds kernels to those that [`Arrays::bind`] makes ready.
+    pub(super) fn add_kernels(&mut self, kernels: impl Iterator<Item = Kernel>) {
+        for kernel in kernels {
+            if !self.kernels.contains(&kernel) {
+                self.kernels.push(kernel);
+                self.stale = true;
+            }
+        }
+    }
+
+    /// Makes pipelines and bind groups of kernels that have none; does nothing where arrays and kernels are those of the
+    /// last call.
+    pub(super) fn bind(&mut self) -> Result<()> {
+        if !self.stale {
+            return Ok(());
+        }
+        let missing = self.kernels.iter().filter(|kernel| !self.bound.contains_key(kernel));
+        let pipelines = missing.map(|&kernel| Ok((kernel, self.device.pipeline(kernel)?)));
         let pipelines: Vec<(Kernel, Arc<Pipeline>)> = pipelines.collect::<Result<_>>()?;
         for binding in pipelines.iter().flat_map(|(_, pipeline)| &pipeline.bindings) {
             if !self.has(binding.role) {
@@ -111,6 +139,7 @@ impl Arrays {
             let group = self.device.scoped(|| self.group(kernel, &pipeline))?;
             self.bound.insert(kernel, Bound { pipeline, group });
         }
+        self.stale = false;
         Ok(())
     }
 
@@ -131,7 +160,7 @@ impl Arrays {
     }
 
     /// Records lists of dispatches as one compute pass. Every kernel must be bound.
-    pub(super) fn replay(&mut self, lists: &[(&[Dispatch], Tile)], update: &Update) -> Result<(), Failure> {
+    pub(super) fn replay(&mut self, lists: &[(&[Dispatch], TileJob)], update: &Update) -> Result<(), Failure> {
         let bound = &self.bound;
         let count = lists.iter().map(|(dispatches, _)| dispatches.len()).sum();
         self.commands.pass(count, |pass| {
@@ -143,7 +172,7 @@ impl Arrays {
                     pass.pass.set_pipeline(&bound.pipeline.pipeline);
                     pass.pass.set_bind_group(0, &bound.group, &[]);
                     pass.launch(&dispatch.bytes(tile, update)[..dispatch.len]);
-                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads));
+                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads, tile.slices));
                     pass.pass.dispatch_workgroups(x, y, 1);
                 }
             }

@@ -65,12 +65,16 @@ impl From<Failure> for Error {
     }
 }
 
+/// What wgpu says in errors that follow from a lost device. It is the second best source: a device that we have opened
+/// tells our callback, which [`Device::scoped`] asks first. One that the caller has opened tells the caller's.
+const LOST: &str = "device is lost";
+
 impl From<wgpu::Error> for Failure {
     fn from(error: wgpu::Error) -> Self {
         match error {
             wgpu::Error::OutOfMemory { source } => Self::Memory(source.to_string()),
             wgpu::Error::Validation { description, .. } | wgpu::Error::Internal { description, .. } => {
-                if description.contains("device is lost") { Self::Lost(description) } else { Self::Other(description) }
+                if description.contains(LOST) { Self::Lost(description) } else { Self::Other(description) }
             }
         }
     }
@@ -126,15 +130,8 @@ impl Device {
         let (passing, launch_layout) =
             if immediates { (Passing::Immediate, None) } else { (Passing::Buffer, Some(launch_layout(&device))) };
         Ok(Self {
-            info: DeviceInfo {
-                engine: "gpu",
-                backend: info.backend.to_str().to_owned(),
-                driver: adapter::driver(&info),
-                arithmetic: format!("{}, {}, {}", info.name, info.backend, adapter::driver(&info)),
-                kind: adapter::kind(info.device_type),
-                name: info.name,
-            },
             software: info.device_type == wgpu::DeviceType::Cpu,
+            info: adapter::device_info(info),
             passing,
             launch_layout,
             checked: cfg!(debug_assertions),
@@ -217,8 +214,8 @@ impl Device {
             }
         }
         if failure.is_some() {
-            // A lost device is the cause of whatever else went wrong; polling delivers the news. Its own error is no
-            // news after the first.
+            // A lost device is the cause of whatever else went wrong; polling delivers the news to our callback. Its own
+            // error is no news after the first.
             let _ = self.device.poll(wgpu::PollType::Poll);
         }
         match self.failed().or(failure) {

@@ -7,7 +7,12 @@ use crate::program::{Op, Program};
 
 /// Samples that the smallest workgroup takes along, in quads; bounds the samples of a tile.
 const QUADS_PER_WORKGROUP: u64 = 8;
-/// A slice of the samples has no fewer than these, so that reading the slices stays cheap.
+/// Tiles begin at multiples of that many samples within a batch, so that sums over samples are grouped alike however the
+/// batch is cut: the quads that a workgroup of `loss.wgsl` has, and those that `weight_gradient.wgsl` fetches at a time.
+pub(super) const TILE_STEP: usize = 32;
+/// Most samples of a tile: as many keep any device busy, and the loops over them end before llvmpipe's limit.
+const TILE_SAMPLES: u64 = 1 << 17;
+/// A slice of the batch has no fewer than these samples, so that reading the slices stays cheap.
 const SLICE_SAMPLES: usize = 512;
 /// Most copies of the gradient.
 const MAX_SLICES: usize = 16;
@@ -17,18 +22,22 @@ const PARTIALS_BYTES: u64 = 256 << 20;
 /// Sizes of a program on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// Samples of a tile, a multiple of 4.
+    /// Samples of a tile, a multiple of [`TILE_STEP`].
     pub(super) capacity: usize,
-    /// Copies of the gradient.
+    /// Copies of the gradient, one per slice of the batch. Depends on model and batch alone and not on the tiles, so
+    /// that a device with little memory to spare computes the same bits.
     pub(super) slices: usize,
-    /// Quads of samples per slice, a multiple of 8.
-    pub(super) slice_quads: usize,
 }
 
 impl Fit {
     /// Quads from one row of the arena to the next.
     pub(super) fn stride(self) -> usize {
         self.capacity / 4
+    }
+
+    /// Quads of a batch that one slice has.
+    pub(super) fn slice_quads(self, batch: usize) -> usize {
+        batch.div_ceil(4).div_ceil(self.slices).next_multiple_of(TILE_STEP / 4)
     }
 
     /// Bytes of an arena of that many rows.
@@ -52,10 +61,10 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn of(device: &Device) -> Self {
-        // A driver may reset a device whose dispatch takes seconds. Software adapters reach less than 1 GFLOP/s,
-        // integrated GPUs hundreds.
+        // A driver may reset a device whose dispatch takes seconds. Software adapters reach 0.1 to 1 GFLOP/s (llvmpipe on two
+        // busy cores, 64 samples of lens1: weight gradients 110 ms, networks 30 ms), integrated GPUs hundreds.
         let work = match device.info.kind {
-            "software" => 20_000_000,
+            "software" => 8_000_000,
             "discrete" => 1 << 37,
             _ => 1 << 33,
         };
@@ -70,27 +79,27 @@ impl Room {
 
     /// Sizes for batches of `rows` samples, with tiles of no more than `most` of them.
     ///
-    /// A batch that needs several tiles is cut into equal ones.
+    /// A batch that needs several tiles is cut into nearly equal ones.
     pub(super) fn fit(self, program: &Program, rows: usize, most: usize, adapter: &str) -> Result<Fit> {
         let row_bytes = u64::from(program.arena_rows.max(1)) * 4;
         let largest = (self.arena / row_bytes)
             .min(self.workgroups * QUADS_PER_WORKGROUP * 4)
+            .min(TILE_SAMPLES)
             // Few samples keep a device so badly busy that a longer dispatch is the better choice.
             .min((self.work / heaviest(program)).max(64));
-        let largest = (largest as usize).min(most) / 4 * 4;
+        let largest = (largest as usize).min(most) / TILE_STEP * TILE_STEP;
         if largest == 0 {
-            return Err(too_large("four samples of its activations", row_bytes * 4, self.arena, adapter));
+            let needed = row_bytes * TILE_STEP as u64;
+            return Err(too_large("32 samples of its activations", needed, self.arena, adapter));
         }
         let tiles = rows.max(1).div_ceil(largest);
-        // Whole cache lines where they fit.
-        let even = rows.max(1).div_ceil(tiles);
-        let capacity = even.next_multiple_of(if even < 32 { 4 } else { 32 }).min(largest);
+        let capacity = rows.max(1).div_ceil(tiles).next_multiple_of(TILE_STEP);
         let copy = (program.plan.layout.gradient_len().max(1) * 4) as u64;
         let copies = (PARTIALS_BYTES.min(self.array) / copy).clamp(1, MAX_SLICES as u64) as usize;
-        let slices = (capacity / SLICE_SAMPLES).clamp(1, copies);
-        let slice_quads = (capacity / 4).div_ceil(slices).next_multiple_of(8);
+        let wanted = Fit { capacity, slices: (rows / SLICE_SAMPLES).clamp(1, copies) };
         // Rounding up may leave the last slices without samples.
-        Ok(Fit { capacity, slices: (capacity / 4).div_ceil(slice_quads), slice_quads })
+        let slices = rows.max(1).div_ceil(4).div_ceil(wanted.slice_quads(rows.max(1)));
+        Ok(Fit { slices, ..wanted })
     }
 
     /// Checks that the weights and what goes with them fit, before anything is allocated.
@@ -158,9 +167,23 @@ mod tests {
     fn a_batch_that_fits_is_one_tile() {
         let fit = ROOM.fit(&program(), 10_000, usize::MAX, "x").unwrap();
         assert_eq!(fit.capacity, 10_016);
-        assert!(fit.slices * fit.slice_quads * 4 >= fit.capacity && fit.slices <= MAX_SLICES);
-        assert_eq!(ROOM.fit(&program(), 1, usize::MAX, "x").unwrap(), Fit { capacity: 4, slices: 1, slice_quads: 8 });
-        assert_eq!(ROOM.fit(&program(), 0, usize::MAX, "x").unwrap().capacity, 4);
+        assert_eq!(ROOM.fit(&program(), 1, usize::MAX, "x").unwrap(), Fit { capacity: 32, slices: 1 });
+        assert_eq!(ROOM.fit(&program(), 0, usize::MAX, "x").unwrap().capacity, 32);
+    }
+
+    #[test]
+    fn slices_depend_on_the_batch_and_not_on_the_tiles() {
+        for rows in [1, 37, 1000, 10_000, 123_457] {
+            let fit = |most| ROOM.fit(&program(), rows, most, "x").unwrap();
+            let whole = fit(usize::MAX);
+            assert!(whole.slices <= MAX_SLICES);
+            let quads = rows.div_ceil(4);
+            let size = whole.slice_quads(rows);
+            assert!(size.is_multiple_of(8) && whole.slices * size >= quads && (whole.slices - 1) * size < quads);
+            for most in [32, 100, 5000] {
+                assert_eq!(fit(most).slices, whole.slices, "{rows} samples, tiles of {most}");
+            }
+        }
     }
 
     #[test]

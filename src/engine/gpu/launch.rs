@@ -1,7 +1,7 @@
 //! What a dispatch gets as immediates: one plain struct per kernel, the mirror of `struct Launch` in its shader. That
 //! names, offsets and sizes agree is checked by reflection in the tests of [`super::shader`].
 //!
-//! Kernels that run per tile begin with [`Tile`], Adam begins with [`Update`]; these parts are filled in at each replay,
+//! Kernels that run per tile begin with [`TileJob`], Adam begins with [`Update`]; these parts are filled in at each replay,
 //! everything else when the program is recorded. Buffers of the arena are given by their first row.
 
 use bytemuck::{Pod, Zeroable};
@@ -41,12 +41,13 @@ macro_rules! launches {
 
 launches! {
     /// What changes from tile to tile and from step to step; see `shaders/shared/tile.wgsl`.
-    Tile {
+    TileJob {
         rows: u32,
         quads: u32,
         stride: u32,
         first: u32,
-        accumulate: u32,
+        slice: u32,
+        slices: u32,
         resident: u32,
         seed_lo: u32,
         seed_hi: u32,
@@ -69,25 +70,25 @@ launches! {
     }
     /// `shaders/gather.wgsl`
     Gather {
-        tile: Tile,
+        tile: TileJob,
         to: u32,
         columns: u32,
     }
     /// `shaders/normal.wgsl`
     Normal {
-        tile: Tile,
+        tile: TileJob,
         to: u32,
         columns: u32,
     }
     /// `shaders/fill.wgsl`
     Fill {
-        tile: Tile,
+        tile: TileJob,
         to: u32,
         value: f32,
     }
     /// `shaders/mix.wgsl`
     Mix {
-        tile: Tile,
+        tile: TileJob,
         input: u32,
         to: u32,
         columns: u32,
@@ -97,7 +98,7 @@ launches! {
     }
     /// `shaders/networks.wgsl`
     Networks {
-        tile: Tile,
+        tile: TileJob,
         x: u32,
         st: u32,
         hidden0: u32,
@@ -107,7 +108,7 @@ launches! {
     }
     /// `shaders/couple.wgsl`
     Couple {
-        tile: Tile,
+        tile: TileJob,
         x: u32,
         st: u32,
         to: u32,
@@ -115,10 +116,11 @@ launches! {
         columns: u32,
         chains: u32,
         slope: f32,
+        add: u32,
     }
     /// `shaders/uncouple.wgsl`
     Uncouple {
-        tile: Tile,
+        tile: TileJob,
         x: u32,
         st: u32,
         chains: u32,
@@ -126,7 +128,7 @@ launches! {
     }
     /// `shaders/walk.wgsl`
     Walk {
-        tile: Tile,
+        tile: TileJob,
         x: u32,
         st: u32,
         hidden0: u32,
@@ -138,7 +140,7 @@ launches! {
     }
     /// `shaders/loss.wgsl`
     Loss {
-        tile: Tile,
+        tile: TileJob,
         z: u32,
         log_det: u32,
         loss: u32,
@@ -146,14 +148,9 @@ launches! {
         d_log_det: u32,
         columns: u32,
     }
-    /// `shaders/loss_sum.wgsl`
-    LossSum {
-        tile: Tile,
-        loss: u32,
-    }
     /// `shaders/couple_backward.wgsl`
     CoupleBackward {
-        tile: Tile,
+        tile: TileJob,
         x: u32,
         st: u32,
         d_to: u32,
@@ -165,7 +162,7 @@ launches! {
     }
     /// `shaders/networks_backward.wgsl`
     NetworksBackward {
-        tile: Tile,
+        tile: TileJob,
         hidden0: u32,
         hidden1: u32,
         d_st: u32,
@@ -177,7 +174,7 @@ launches! {
     }
     /// `shaders/weight_gradient.wgsl`
     WeightGradient {
-        tile: Tile,
+        tile: TileJob,
         left0: u32,
         left1: u32,
         left2: u32,
@@ -186,13 +183,12 @@ launches! {
         right2: u32,
         jobs: u32,
         first: u32,
-        slice: u32,
         length: u32,
         add: u32,
     }
     /// `shaders/slot_sum.wgsl`
     SlotSum {
-        tile: Tile,
+        tile: TileJob,
         slots: u32,
         d_x: u32,
         lists: u32,

@@ -2,7 +2,7 @@
 //!
 //! `adapter` finds devices, `device` opens one and makes pipelines, `shader` holds the kernels and `launch` what
 //! each of them is told. `tables` turns a plan into arrays that kernels read, `record` a program into a list of
-//! dispatches, `fit` chooses how many samples lie on the device at a time. `session` runs the programs of a model;
+//! dispatches (`shortcuts` finds those that need not be), `fit` chooses how many samples lie on the device at a time. `session` runs the programs of a model;
 //! `arrays` are what it holds on the device, `transfer` moves values and commands there and back.
 
 mod adapter;
@@ -13,6 +13,7 @@ mod launch;
 mod record;
 mod session;
 mod shader;
+mod shortcuts;
 mod tables;
 mod transfer;
 

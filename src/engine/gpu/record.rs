@@ -3,16 +3,14 @@
 use bytemuck::bytes_of;
 
 use super::fit::Fit;
-use super::launch::{self, Launch, MAX_BYTES, Tile, Update};
+use super::launch::{self, Launch, MAX_BYTES, TileJob, Update};
 use super::shader::Kernel;
+use super::shortcuts::shortcuts;
 use super::tables::{StageTables, Tables};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Scale, Stage};
-use crate::program::{MixId, Op, StepOp};
-
-/// Floats at the beginning of the scratch array that hold sums of the loss.
-pub(super) const LOSS_CELLS: usize = 4;
+use crate::program::{MixId, Op, Program, StepOp};
 
 /// Extent of a grid in one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +19,17 @@ pub(super) enum Extent {
     Fixed(u32),
     /// As many workgroups of that many quads as the tile's samples need.
     Quads(u32),
+    /// One workgroup per slice that the tile visits.
+    Slices,
 }
 
 impl Extent {
-    /// Workgroups for a tile of that many quads.
-    pub(super) fn workgroups(self, quads: u32) -> u32 {
+    /// Workgroups for a tile of that many quads that visits that many slices.
+    pub(super) fn workgroups(self, quads: u32, slices: u32) -> u32 {
         match self {
             Self::Fixed(count) => count,
             Self::Quads(per_workgroup) => quads.div_ceil(per_workgroup),
+            Self::Slices => slices,
         }
     }
 }
@@ -54,11 +55,11 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     /// The launch bytes with their head filled in.
-    pub(super) fn bytes(&self, tile: &Tile, update: &Update) -> [u8; MAX_BYTES] {
+    pub(super) fn bytes(&self, tile: &TileJob, update: &Update) -> [u8; MAX_BYTES] {
         let mut bytes = self.launch;
         match self.head {
             Head::None => {}
-            Head::Tile => bytes[..size_of::<Tile>()].copy_from_slice(bytes_of(tile)),
+            Head::Tile => bytes[..size_of::<TileJob>()].copy_from_slice(bytes_of(tile)),
             Head::Update => bytes[..size_of::<Update>()].copy_from_slice(bytes_of(update)),
         }
         bytes
@@ -81,6 +82,9 @@ pub(super) const SOFTWARE_TURNS: u64 = 60_000;
 /// The usual [`Bounds::reflection_turns`].
 pub(super) const REFLECTION_TURNS: u64 = 30_000;
 
+/// In place of the row of a buffer that a kernel need not write.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
 /// Records the operations of one program.
 pub(super) struct Recorder<'a> {
     plan: &'a Plan,
@@ -92,7 +96,7 @@ pub(super) struct Recorder<'a> {
     written: Vec<u32>,
 }
 
-fn tile() -> Tile {
+fn tile() -> TileJob {
     bytemuck::Zeroable::zeroed()
 }
 
@@ -119,9 +123,9 @@ impl<'a> Recorder<'a> {
     }
 
     /// The dispatches of one tile.
-    pub(super) fn rows(mut self, ops: &[Op]) -> Result<Vec<Dispatch>> {
-        for op in ops {
-            self.op(op)?;
+    pub(super) fn rows(mut self, program: &Program) -> Result<Vec<Dispatch>> {
+        for (op, short) in program.rows.iter().zip(shortcuts(program)) {
+            self.op(op, short)?;
         }
         Ok(self.dispatches)
     }
@@ -158,7 +162,7 @@ impl<'a> Recorder<'a> {
             ),
         };
         for extent in grid {
-            let workgroups = extent.workgroups(self.fit.stride() as u32);
+            let workgroups = extent.workgroups(self.fit.stride() as u32, self.fit.slices as u32);
             if workgroups > self.bounds.workgroups {
                 return Err(refused("workgroups", workgroups.into(), self.bounds.workgroups.into()));
             }
@@ -192,7 +196,8 @@ impl<'a> Recorder<'a> {
         (&self.plan.stages[id], self.tables.stages[id])
     }
 
-    fn op(&mut self, op: &Op) -> Result<()> {
+    /// Records an operation, or its short form.
+    fn op(&mut self, op: &Op, short: bool) -> Result<()> {
         use Extent::{Fixed, Quads};
         let (tile, slope) = (tile(), slope(self.plan));
         // Round keys, four samples.
@@ -206,6 +211,7 @@ impl<'a> Recorder<'a> {
                 let launch = launch::Normal { tile, to: to.first, columns: to.rows };
                 self.push(Kernel::Normal, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], PHILOX_TURNS, launch)
             }
+            Op::Fill { .. } if short => Ok(()),
             Op::Fill { to, value } => {
                 let launch = launch::Fill { tile, to: to.first, value };
                 self.push(Kernel::Fill, Head::Tile, [Quads(64), Fixed(to.rows)], 0, launch)
@@ -244,6 +250,7 @@ impl<'a> Recorder<'a> {
                     columns: stage.dim,
                     chains: tables.chains,
                     slope,
+                    add: u32::from(!short),
                 };
                 self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], turns, launch)
             }
@@ -281,11 +288,8 @@ impl<'a> Recorder<'a> {
                     d_log_det: d_log_det.first,
                     columns: z.rows,
                 };
-                let turns = u64::from(z.rows / 16) + 16;
-                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], turns, launch)?;
-                let turns = self.fit.stride() as u64 / 256 + 8;
-                let launch = launch::LossSum { tile, loss: loss.first };
-                self.push(Kernel::LossSum, Head::Tile, [Fixed(1), Fixed(1)], turns, launch)
+                let turns = u64::from(z.rows / 16) + 24;
+                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], turns, launch)
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let (stage, tables) = self.stage(id);
@@ -302,9 +306,11 @@ impl<'a> Recorder<'a> {
                 };
                 self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], 128, launch)
             }
-            Op::NetworksBackward { .. } => self.networks_backward(op),
+            Op::NetworksBackward { .. } => self.networks_backward(op, short),
             Op::MixBackward { mix, from, d_to, d_from } => {
-                self.mix(mix, true, d_to, d_from)?;
+                if !short {
+                    self.mix(mix, true, d_to, d_from)?;
+                }
                 let tables = self.tables.mixes[mix];
                 let (left, right) = ([d_to.first; 3], [from.first; 3]);
                 self.weight_gradient(left, right, tables.jobs, tables.job_count)
@@ -321,7 +327,7 @@ impl<'a> Recorder<'a> {
         self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
     }
 
-    fn networks_backward(&mut self, op: &Op) -> Result<()> {
+    fn networks_backward(&mut self, op: &Op, short: bool) -> Result<()> {
         let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, d_x } = op else {
             unreachable!("called for one operation only")
         };
@@ -339,7 +345,7 @@ impl<'a> Recorder<'a> {
                 d_st: d_st.first,
                 d_hidden0: d_hidden[0].first,
                 d_hidden1: d_hidden[1].first,
-                slots: slots.first,
+                slots: if short { NOWHERE } else { slots.first },
                 nodes: tables.nodes,
                 first,
             };
@@ -348,7 +354,7 @@ impl<'a> Recorder<'a> {
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
         let right = [x.first, hidden[0].first, hidden[1].first];
         self.weight_gradient(left, right, tables.jobs, tables.job_count)?;
-        if stage.slot_rows == 0 {
+        if short || stage.slot_rows == 0 {
             return Ok(());
         }
         let longest = stage.slots.iter().map(Vec::len).max().unwrap_or(0) as u64;
@@ -357,9 +363,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
-        let (slice, slices) = (self.fit.slice_quads as u32, self.fit.slices as u32);
         // Per 8 quads: one turn outside, 4 to fetch, 8 to multiply.
-        let turns = u64::from(slice / 8) * 13 + 4;
+        let turns = self.fit.stride() as u64 / 8 * 13;
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&jobs));
         self.written.push(jobs);
@@ -374,11 +379,10 @@ impl<'a> Recorder<'a> {
                 right2: right[2],
                 jobs,
                 first,
-                slice,
                 length,
                 add,
             };
-            let grid = [Extent::Fixed(count), Extent::Fixed(slices)];
+            let grid = [Extent::Fixed(count), Extent::Slices];
             this.push(Kernel::WeightGradient, Head::Tile, grid, turns, launch)
         })
     }
@@ -466,7 +470,7 @@ fn scratch_pitch(plan: &Plan) -> usize {
     trained.map(|mix| mix.dim as usize).map(|n| 2 * n * n + n).max().unwrap_or(0)
 }
 
-/// Length of the scratch array in floats.
-pub(super) fn scratch_len(plan: &Plan) -> usize {
-    LOSS_CELLS + scratch_pitch(plan) * plan.mixes().count()
+/// Floats of the scratch array that belong to the mixings; the sums of the loss follow.
+pub(super) fn reflection_scratch(plan: &Plan) -> usize {
+    scratch_pitch(plan) * plan.mixes().count()
 }

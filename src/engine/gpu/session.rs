@@ -6,10 +6,10 @@ use bytemuck::Zeroable;
 
 use super::arrays::Arrays;
 use super::device::{Device, Failure};
-use super::fit::{Fit, Room};
-use super::launch::{Tile, Update};
+use super::fit::{Fit, Room, TILE_STEP};
+use super::launch::{TileJob, Update};
 use super::record::{self, Bounds, Dispatch, Recorder};
-use super::shader::{Kernel, Role};
+use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
 use crate::engine::{Job, ProgramId, Session, StepJob, Values};
@@ -17,12 +17,11 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
 
-/// Cells of the scratch array that hold the sum of the loss of the last step, and of the last run.
-const STEP_LOSS: u32 = 0;
-const RUN_LOSS: u32 = 1;
+/// In place of where sums of the loss go, in jobs that nobody asks for it.
+pub(super) const NO_LOSS: u32 = u32::MAX;
 /// Bytes of results that a run leaves on the device before it fetches them.
 const RESULTS: u64 = 64 << 20;
-/// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it where there is room.
+/// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it.
 const LINE: usize = 8;
 
 /// A program ready to replay.
@@ -32,9 +31,7 @@ struct Compiled {
     prepare: Vec<Dispatch>,
     rows: Vec<Dispatch>,
     finish: Vec<Dispatch>,
-    /// Whether it has backward operations that write gradients.
-    gradients: bool,
-    /// Whether they leave some gradients unwritten, which are zero then.
+    /// Whether its backward operations leave some gradients unwritten, which are zero then.
     clear: bool,
 }
 
@@ -85,7 +82,7 @@ impl GpuSession {
         arrays.grow(Role::Weights, plan.layout.len() as u64 * 4)?;
         arrays.grow(Role::Tables, tables.words.len() as u64 * 4)?;
         arrays.write(Role::Tables, 0, bytemuck::cast_slice(&tables.words))?;
-        arrays.grow(Role::Scratch, record::scratch_len(&plan) as u64 * 4)?;
+        arrays.grow(Role::Scratch, record::reflection_scratch(&plan) as u64 * 4)?;
         Ok(Self {
             room,
             arrays,
@@ -122,16 +119,16 @@ impl GpuSession {
         self.most_data = if streamed { 0 } else { u64::MAX };
     }
 
-    /// Makes bind groups for all compiled programs, after an array has changed.
-    fn bind(&mut self) -> Result<()> {
-        let kernels: Vec<Kernel> = self.programs.iter().flat_map(Compiled::all).map(|d| d.kernel).collect();
-        self.arrays.bind(kernels.into_iter())
+    /// Makes room for the sums of the loss of a batch.
+    fn grow_losses(&mut self, batch: usize) -> Result<(), Failure> {
+        let floats = record::reflection_scratch(&self.plan) + batch.div_ceil(TILE_STEP);
+        self.arrays.grow(Role::Scratch, floats as u64 * 4)
     }
 
     /// Records a tile of a program into the next submission: with the operations before the tiles where it is the
     /// first, and those after where it is the last.
-    fn replay(&mut self, program: usize, tile: Tile, batch: usize, update: &Update) -> Result<()> {
-        self.bind()?;
+    fn replay(&mut self, program: usize, tile: TileJob, batch: usize, update: &Update) -> Result<()> {
+        self.arrays.bind()?;
         let compiled = &self.programs[program];
         let first = tile.first == 0;
         let last = (tile.first + tile.rows) as usize == batch;
@@ -140,9 +137,9 @@ impl GpuSession {
         }
         let none = [].as_slice();
         let lists = [
-            (if first { &compiled.prepare } else { none }, Tile::zeroed()),
+            (if first { &compiled.prepare } else { none }, TileJob::zeroed()),
             (&compiled.rows, tile),
-            (if last { &compiled.finish } else { none }, Tile::zeroed()),
+            (if last { &compiled.finish } else { none }, TileJob::zeroed()),
         ];
         self.arrays.replay(&lists, update)?;
         Ok(())
@@ -156,22 +153,20 @@ impl GpuSession {
             reflection_turns: self.reflection_turns,
         };
         let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
-        Ok([recorder().steps(&program.prepare)?, recorder().rows(&program.rows)?, recorder().steps(&program.finish)?])
+        Ok([recorder().steps(&program.prepare)?, recorder().rows(program)?, recorder().steps(&program.finish)?])
     }
 
-    /// Allocates the arrays of a program; those that it shares with others stay large enough for these.
-    fn allocate(&mut self, program: &Program, fit: Fit, gradients: bool) -> Result<(), Failure> {
-        let before = self.programs.iter().map(|p| p.fit.arena_bytes(p.program.arena_rows)).max().unwrap_or(0);
-        self.arrays.grow(Role::Arena, fit.arena_bytes(program.arena_rows).max(before))?;
-        let layout = &self.plan.layout;
-        if gradients {
-            let before = self.programs.iter().filter(|p| p.gradients).map(|p| p.fit.slices).max().unwrap_or(0);
-            let slices = fit.slices.max(before) as u64;
-            self.arrays.grow(Role::Partials, layout.gradient_len() as u64 * 4 * slices)?;
+    /// Makes the arrays large enough for a program and batches of `rows` samples.
+    fn allocate(&mut self, program: &Program, rows: usize, fit: Fit) -> Result<(), Failure> {
+        self.arrays.grow(Role::Arena, fit.arena_bytes(program.arena_rows))?;
+        let (gradients, trained) = (self.plan.layout.gradient_len() as u64, self.plan.layout.trained as u64);
+        if program.has_gradients() {
+            self.arrays.grow(Role::Partials, gradients * 4 * fit.slices as u64)?;
         }
         if program.finish.contains(&StepOp::Adam) {
-            self.arrays.grow(Role::FirstMoments, layout.trained as u64 * 4)?;
-            self.arrays.grow(Role::SecondMoments, layout.trained as u64 * 4)?;
+            self.grow_losses(rows)?;
+            self.arrays.grow(Role::FirstMoments, trained * 4)?;
+            self.arrays.grow(Role::SecondMoments, trained * 4)?;
         }
         Ok(())
     }
@@ -211,19 +206,23 @@ impl GpuSession {
 }
 
 /// Cuts a batch into tiles; what each tile's kernels are told, apart from seeds.
-fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = Tile> {
+fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = TileJob> {
     (0..batch).step_by(fit.capacity).map(move |first| {
         let rows = fit.capacity.min(batch - first);
         let quads = rows.div_ceil(4);
-        Tile {
+        let slice = fit.slice_quads(batch);
+        let last = first + rows == batch;
+        let end = if last { fit.slices } else { (first / 4 + quads).div_ceil(slice) };
+        TileJob {
             rows: rows as u32,
             quads: quads as u32,
             // A tile that is not full lies closer together, so that less of it travels.
-            stride: quads.next_multiple_of(LINE).min(fit.stride()) as u32,
+            stride: quads.next_multiple_of(LINE) as u32,
             first: first as u32,
-            accumulate: u32::from(first > 0),
+            slice: slice as u32,
+            slices: (end - first / 4 / slice) as u32,
             inverse_batch: (1.0 / batch as f64) as f32,
-            ..Tile::zeroed()
+            ..TileJob::zeroed()
         }
     })
 }
@@ -244,15 +243,13 @@ fn writes_every_gradient(program: &Program) -> bool {
 impl Session for GpuSession {
     fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId> {
         debug_assert_eq!(program.plan, self.plan, "a session runs programs of its own plan");
-        let gradients =
-            program.rows.iter().any(|op| matches!(op, Op::NetworksBackward { .. } | Op::MixBackward { .. }));
         let mut most = self.most_samples;
         let fit = loop {
             let fit = self.room.fit(&program, rows, most, &self.device.info.name)?;
-            match self.allocate(&program, fit, gradients) {
+            match self.allocate(&program, rows, fit) {
                 Ok(()) => break fit,
-                Err(Failure::Memory(_)) if fit.capacity > 4 => {
-                    most = (fit.capacity / 2).max(4);
+                Err(Failure::Memory(_)) if fit.capacity > TILE_STEP => {
+                    most = (fit.capacity / 2).max(TILE_STEP);
                     tracing::debug!("{}: not enough memory, tiles of {most} samples now", program.name);
                 }
                 Err(failure) => return Err(failure.into()),
@@ -260,15 +257,17 @@ impl Session for GpuSession {
         };
         let [prepare, rows, finish] = self.record(&program, fit)?;
         self.arrays.commands.reserve_launches(prepare.len() + rows.len() + finish.len())?;
-        let clear = gradients && !writes_every_gradient(&program);
-        self.programs.push(Compiled { program, fit, prepare, rows, finish, gradients, clear });
-        self.bind()?;
+        let clear = program.has_gradients() && !writes_every_gradient(&program);
+        let compiled = Compiled { program, fit, prepare, rows, finish, clear };
+        self.arrays.add_kernels(compiled.all().map(|dispatch| dispatch.kernel));
+        self.programs.push(compiled);
+        self.arrays.bind()?;
         Ok(ProgramId(self.programs.len() - 1))
     }
 
     fn run(&mut self, program: ProgramId, job: &Job<'_>) -> Result<Vec<Vec<f32>>> {
         let compiled = &self.programs[program.0];
-        let (fit, gradients) = (compiled.fit, compiled.gradients);
+        let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
         let (inputs, outputs) = (compiled.program.inputs.clone(), compiled.program.outputs.clone());
         let shape = |what: &str, expected, got| Err(Error::Shape { what: what.to_owned(), expected, got });
         if inputs.len() != job.inputs.len() {
@@ -288,7 +287,7 @@ impl Session for GpuSession {
         let output_rows: u64 = outputs.iter().map(|buffer| u64::from(buffer.rows)).sum();
         let tile_bytes = output_rows * fit.capacity as u64 * 4;
         let fetch_every = (RESULTS / tile_bytes.max(1)).max(1) as usize;
-        let all: Vec<Tile> = tiles(fit, job.rows).collect();
+        let all: Vec<TileJob> = tiles(fit, job.rows).collect();
         for together in all.chunks(fetch_every) {
             self.arrays.commands.reserve_staging(tile_bytes * together.len() as u64)?;
             for tile in together {
@@ -300,12 +299,12 @@ impl Session for GpuSession {
                     let offset = u64::from(buffer.first) * pitch as u64 * 4;
                     self.arrays.write(Role::Arena, offset, bytemuck::cast_slice(&self.upload))?;
                 }
-                let tile = Tile {
+                let tile = TileJob {
                     seed_lo: job.seed as u32,
                     seed_hi: (job.seed >> 32) as u32,
                     start_lo: job.first_row as u32,
                     start_hi: (job.first_row >> 32) as u32,
-                    loss_cell: RUN_LOSS,
+                    loss_cell: NO_LOSS,
                     ..*tile
                 };
                 self.replay(program.0, tile, job.rows, &Update::zeroed())?;
@@ -349,7 +348,7 @@ impl Session for GpuSession {
         self.data = Some(Data { rows: data.len() / columns, values: data, resident });
         // An order is one of the data it was given for.
         self.order.clear();
-        self.bind()
+        self.arrays.bind()
     }
 
     fn set_order(&mut self, order: &[u32]) -> Result<()> {
@@ -363,15 +362,17 @@ impl Session for GpuSession {
         if self.data.as_ref().is_some_and(|data| data.resident) {
             self.arrays.grow(Role::Order, order.len() as u64 * 4)?;
             self.arrays.write(Role::Order, 0, bytemuck::cast_slice(order))?;
-            self.bind()?;
+            self.arrays.bind()?;
         }
         Ok(())
     }
 
     fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {
         let compiled = &self.programs[program.0];
-        let (fit, gradients) = (compiled.fit, compiled.gradients);
+        let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
         self.check_order(job.first, job.rows)?;
+        self.grow_losses(job.rows)?;
+        let loss_cell = record::reflection_scratch(&self.plan) as u32;
         let resident = self.data.as_ref().is_some_and(|data| data.resident);
         let adam = job.adam.adam;
         let update = Update {
@@ -387,14 +388,14 @@ impl Session for GpuSession {
             if !resident {
                 self.stream(job.first + tile.first as usize, tile.rows as usize)?;
             }
-            let tile = Tile {
+            let tile = TileJob {
                 resident: u32::from(resident),
                 seed_lo: job.seed as u32,
                 seed_hi: (job.seed >> 32) as u32,
                 step: job.step,
                 start_lo: job.first as u32,
                 noise: job.noise,
-                loss_cell: STEP_LOSS,
+                loss_cell,
                 ..tile
             };
             self.replay(program.0, tile, job.rows, &update)?;
@@ -409,8 +410,9 @@ impl Session for GpuSession {
 
     fn loss(&mut self) -> Result<f32> {
         let Some(rows) = self.last_rows else { return Ok(f32::NAN) };
-        let sum = self.arrays.read(Role::Scratch, STEP_LOSS.into(), 1)?;
-        Ok(sum.first().map_or(f32::NAN, |&sum| (f64::from(sum) / rows as f64) as f32))
+        let (first, sums) = (record::reflection_scratch(&self.plan) as u64, rows.div_ceil(TILE_STEP) as u64);
+        let sum: f64 = self.arrays.read(Role::Scratch, first, sums)?.into_iter().map(f64::from).sum();
+        Ok((sum / rows as f64) as f32)
     }
 
     fn gradients(&mut self) -> Result<Vec<f32>> {

@@ -27,7 +27,7 @@ pub(super) enum Role {
     Data = 5,
     /// Order of the data's rows.
     Order = 6,
-    /// Sum of the loss, and room for the gradient of the reflections.
+    /// Room for the gradient of the reflections, then sums of the loss.
     Scratch = 7,
     /// Adam's second moments.
     SecondMoments = 8,
@@ -117,10 +117,8 @@ kernels! {
     Uncouple "uncouple" ["tile" "scale" "elementary"] Uncouple,
     /// Inverse of a stage whose networks see its input.
     Walk "walk" ["tile" "net" "dense" "layer" "scale" "elementary"] Walk,
-    /// Loss per sample and its gradients.
+    /// Loss per sample, its gradients, and its sums over a few samples each.
     Loss "loss" ["tile"] Loss,
-    /// Sum of the loss.
-    LossSum "loss_sum" ["tile"] LossSum,
     /// Backward of the affine maps.
     CoupleBackward "couple_backward" ["tile" "scale" "elementary"] CoupleBackward,
     /// Gradients of the networks' activations.
@@ -305,7 +303,9 @@ mod tests {
         assert_eq!(shader, fields, "{what}");
         for member in members {
             match module.types[member.ty].name.as_deref() {
-                Some("Tile") => compare(module, member.ty, launch::Tile::FIELDS, size_of::<launch::Tile>(), "Tile"),
+                Some("TileJob") => {
+                    compare(module, member.ty, launch::TileJob::FIELDS, size_of::<launch::TileJob>(), "TileJob");
+                }
                 Some("Update") => {
                     compare(module, member.ty, launch::Update::FIELDS, size_of::<launch::Update>(), "Update");
                 }
@@ -328,5 +328,8 @@ mod tests {
         assert_eq!(constant(Kernel::Gather, "STREAM_NOISE"), Stream::Noise as usize);
         assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
         assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), super::super::tables::JOB);
+        assert_eq!(constant(Kernel::WeightGradient, "NO_BIAS"), super::super::tables::NO_BIAS as usize);
+        assert_eq!(constant(Kernel::NetworksBackward, "NOWHERE"), super::super::record::NOWHERE as usize);
+        assert_eq!(constant(Kernel::Loss, "NO_LOSS"), super::super::session::NO_LOSS as usize);
     }
 }

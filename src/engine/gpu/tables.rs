@@ -11,7 +11,7 @@ pub(super) const JOB: usize = 9;
 /// Outputs and inputs of one weight tile.
 pub(super) const JOB_SIZE: u32 = 32;
 /// In place of a bias's offset: there is none.
-const NO_BIAS: u32 = u32::MAX;
+pub(super) const NO_BIAS: u32 = u32::MAX;
 
 /// Where the tables of a stage begin.
 #[derive(Clone, Copy, Debug)]

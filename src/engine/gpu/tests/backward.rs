@@ -1,26 +1,8 @@
 //! Backward operations, each alone with arbitrary incoming gradients, and the gradient of whole models.
 
 use super::*;
-use crate::plan::{ConditionOn, Mixing, Scale};
+use crate::plan::Mixing;
 use crate::tape::{Tape, Then};
-
-fn specs(dim: u32) -> [Spec; 2] {
-    let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
-    [base.clone(), Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base }]
-}
-
-fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
-    let device = device();
-    for dim in DIMS {
-        for spec in specs(dim) {
-            let plan = plan(spec);
-            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-            for stage in 0..plan.stages.len() {
-                each(&mut session, &plan, stage);
-            }
-        }
-    }
-}
 
 #[test]
 fn loss() {
@@ -102,10 +84,12 @@ fn gradients_over_several_slices() {
     case.finish.push(StepOp::ReflectBackward { mix: 0 });
     let (expected, gradients) = case.expect(2_500);
     let (outputs, got) = case.run(&mut session, 2_500, usize::MAX);
-    assert_close(&outputs[2], &expected[2], 1e-5, "d_x");
-    assert_close(&got, &gradients, 1e-5, "one tile");
-    let (_, got) = case.run(&mut session, 2_500, 1_100);
-    assert_close(&got, &gradients, 1e-5, "three tiles");
+    assert_close("d_x", &outputs[2], &expected[2], within(1e-5));
+    assert_close("one tile", &got, &gradients, within(1e-5));
+    // Tiles that end within slices and at their ends, that hold several and that are part of one.
+    for tile in [1_100, 640, 320, 32] {
+        assert!(case.run(&mut session, 2_500, tile) == (outputs.clone(), got.clone()), "tiles of {tile}");
+    }
 }
 
 #[test]
@@ -177,7 +161,7 @@ fn reflections_along_nothing_are_the_identity() {
     session.run(id, &Job { rows: 9, inputs: &inputs, seed: 0, first_row: 0 }).unwrap();
     let q = &session.read(Values::Weights).unwrap()[mix.q as usize..][..25];
     let vectors: Vec<Vec<f64>> = values[at..at + 25].chunks(5).map(|v| v.iter().map(|&a| a.into()).collect()).collect();
-    assert_close(q, &reference::product_of_reflections(&vectors).concat(), 1e-6, "Q");
+    assert_close("Q", q, &reference::product_of_reflections(&vectors).concat(), within(1e-6));
     let gradients = session.gradients().unwrap();
     assert!(gradients[at + 5..at + 10].iter().all(|&g| g == 0.0), "no gradient along nothing");
     assert!(gradients[at..at + 5].iter().all(|&g| g.is_finite() && g != 0.0));
@@ -209,7 +193,7 @@ fn whole_models() {
         let loss = tape.loss(z, log_det);
         tape.backward();
         let program = tape.finish("model", vec![z, log_det, loss], Then::Gradients);
-        let input = Numbers(11).take(37 * dim as usize, 1.0);
+        let input = numbers(11, 37 * dim as usize, 1.0);
         let mut reference = Reference::new(&plan, &weights(&plan));
         let expected = reference.run(&program, 37, std::slice::from_ref(&input));
 
@@ -218,12 +202,12 @@ fn whole_models() {
         let id = session.compile(program.clone(), 37).unwrap();
         let outputs = session.run(id, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
         for (got, want) in outputs.iter().zip(&expected) {
-            assert_close(got, want, 2e-5, &format!("N = {dim}, outputs"));
+            assert_close(&format!("N = {dim}, outputs"), got, want, within(2e-5));
         }
         let gradients = session.gradients().unwrap();
         for tensor in plan.layout.tensors.iter().filter(|t| t.offset < plan.layout.trained) {
             let what = format!("N = {dim}, {}", tensor.name);
-            assert_close(&gradients[tensor.range()], &reference.gradients[tensor.range()], 1e-4, &what);
+            assert_close(&what, &gradients[tensor.range()], &reference.gradients[tensor.range()], within(1e-4));
         }
 
         // The f64 backward operations are only as good as their agreement with differences.

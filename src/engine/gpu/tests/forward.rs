@@ -1,27 +1,7 @@
 //! Forward operations and inverses, each alone.
 
 use super::*;
-use crate::engine::gpu::shader::Kernel;
-use crate::plan::{ConditionOn, Mixing, Scale};
-
-fn specs(dim: u32) -> [Spec; 2] {
-    let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
-    [base.clone(), Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base }]
-}
-
-/// Calls `each` with every stage of models of all dimensions and their session.
-fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
-    let device = device();
-    for dim in DIMS {
-        for spec in specs(dim) {
-            let plan = plan(spec);
-            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-            for stage in 0..plan.stages.len() {
-                each(&mut session, &plan, stage);
-            }
-        }
-    }
-}
+use crate::plan::Mixing;
 
 #[test]
 fn fill() {
@@ -75,7 +55,7 @@ fn couple_to_another_buffer_and_in_place() {
             let [x, to, st, log_det] = [s.dim, s.dim, s.st_rows, 1].map(|n| case.buffer(n));
             let to = if in_place { x } else { to };
             case.ops.push(Op::Couple { stage, x, st, to, log_det });
-            case.check(session, rows, 1e-5, &format!("couple, N = {}", s.dim));
+            case.check(session, rows, 2e-5, &format!("couple, N = {}", s.dim));
         }
     });
 }
@@ -153,11 +133,11 @@ fn decoding_inverts_encoding() {
             }
         }
         let id = session.compile(tape.finish("round", vec![z], crate::tape::Then::Nothing), 50).unwrap();
-        session.write(Values::Weights, &Numbers(1).take(plan.layout.len(), 0.2)).unwrap();
-        let input = Numbers(2).take(50 * 20, 1.0);
+        session.write(Values::Weights, &numbers(1, plan.layout.len(), 0.2)).unwrap();
+        let input = numbers(2, 50 * 20, 1.0);
         let back = session.run(id, &Job { rows: 50, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
         let expected: Vec<f64> = input.iter().map(|&v| v.into()).collect();
-        assert_close(&back[0], &expected, 2e-5, "round trip");
+        assert_close("round trip", &back[0], &expected, within(2e-5));
     }
 }
 
@@ -169,7 +149,6 @@ fn dispatches_are_few() {
     let (x, log_det) = (tape.input(), tape.log_det());
     let z = tape.couple(0, x, log_det);
     let id = session.compile(tape.finish("one stage", vec![z], crate::tape::Then::Nothing), 10).unwrap();
-    // Fill, networks, couple.
-    assert_eq!(session.dispatches(id), 3);
-    assert!(Kernel::ALL.len() < 30);
+    // Networks, couple.
+    assert_eq!(session.dispatches(id), 2);
 }

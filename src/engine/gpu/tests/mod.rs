@@ -11,6 +11,10 @@ mod random;
 mod reference;
 mod training;
 
+/// The comparison of the integration tests, and tested there (`tests/helpers.rs`).
+#[path = "../../../../tests/common/compare.rs"]
+mod compare;
+
 use std::sync::Arc;
 
 use super::adapter;
@@ -18,8 +22,10 @@ use super::device::Device;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
-use crate::plan::{Plan, Spec};
+use crate::plan::{ConditionOn, Plan, Scale, Spec};
 use crate::program::{Op, Program, StepOp};
+use crate::rng::{Counter, Stream};
+use compare::{Tolerance, assert_close};
 use reference::Reference;
 
 /// Awkward numbers of samples.
@@ -39,36 +45,43 @@ fn plan(spec: Spec) -> Arc<Plan> {
     Arc::new(Plan::new(&spec).unwrap())
 }
 
-/// Numbers in [-1, 1) without pattern: splitmix64.
-struct Numbers(u64);
+/// Numbers in [-scale, scale).
+fn take(rng: &mut Counter, count: usize, scale: f32) -> Vec<f32> {
+    (0..count).map(|_| rng.uniform(-f64::from(scale), scale.into()) as f32).collect()
+}
 
-impl Numbers {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn take(&mut self, count: usize, scale: f32) -> Vec<f32> {
-        (0..count).map(|_| scale * self.next()).collect()
-    }
+/// The first numbers of a sequence of its own.
+fn numbers(seed: u64, count: usize, scale: f32) -> Vec<f32> {
+    take(&mut Counter::new(seed, Stream::Data, 0, 0), count, scale)
 }
 
 /// Weights of a size that keeps activations near 1.
 fn weights(plan: &Plan) -> Vec<f32> {
-    Numbers(7).take(plan.layout.len(), 0.4)
+    numbers(7, plan.layout.len(), 0.4)
 }
 
-/// The values agree up to `tolerance` times the largest expected one. Fails on NaN and on a different length.
-#[track_caller]
-fn assert_close(got: &[f32], expected: &[f64], tolerance: f64, what: &str) {
-    assert_eq!(got.len(), expected.len(), "{what}: length");
-    let largest = expected.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-    for (i, (&g, &e)) in got.iter().zip(expected).enumerate() {
-        let difference = (f64::from(g) - e).abs();
-        assert!(difference <= tolerance * largest + 1e-30, "{what}: element {i} is {g}, not {e} (largest {largest})");
+/// Within that part of the largest expected value.
+fn within(relative: f64) -> Tolerance {
+    Tolerance::relative(relative).floor(1e-30)
+}
+
+/// Small models: both ways of conditioning, both scales.
+fn specs(dim: u32) -> [Spec; 2] {
+    let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
+    [base.clone(), Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base }]
+}
+
+/// Calls `each` with every stage of models of all dimensions and their session.
+fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
+    let device = device();
+    for dim in DIMS {
+        for spec in specs(dim) {
+            let plan = plan(spec);
+            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+            for stage in 0..plan.stages.len() {
+                each(&mut session, &plan, stage);
+            }
+        }
     }
 }
 
@@ -125,8 +138,8 @@ impl Case {
     }
 
     fn inputs(&self, rows: usize) -> Vec<Vec<f32>> {
-        let mut numbers = Numbers(3);
-        self.inputs.iter().map(|b| numbers.take(rows * b.rows as usize, 1.5)).collect()
+        let mut rng = Counter::new(3, Stream::Data, 0, 0);
+        self.inputs.iter().map(|b| take(&mut rng, rows * b.rows as usize, 1.5)).collect()
     }
 
     /// Runs on the device in tiles of at most `tile` samples; returns outputs and gradients.
@@ -153,14 +166,13 @@ impl Case {
         let (expected, expected_gradients) = self.expect(rows);
         let (outputs, gradients) = self.run(session, rows, usize::MAX);
         for ((got, want), buffer) in outputs.iter().zip(&expected).zip(&self.outputs) {
-            assert_close(got, want, tolerance, &format!("{what}, {rows} samples, {buffer:?}"));
+            assert_close(&format!("{what}, {rows} samples, {buffer:?}"), got, want, within(tolerance));
         }
-        assert_close(&gradients, &expected_gradients, tolerance, &format!("{what}, {rows} samples, gradients"));
-        assert!(self.run(session, rows, usize::MAX) == (outputs.clone(), gradients), "{what}: not the same bits twice");
-        if rows > 30 {
-            let (tiled, gradients) = self.run(session, rows, 28);
-            assert!(tiled == outputs, "{what}: tiles change the outputs");
-            assert_close(&gradients, &expected_gradients, tolerance, &format!("{what}: gradients over tiles"));
+        assert_close(&format!("{what}, {rows} samples, gradients"), &gradients, &expected_gradients, within(tolerance));
+        let whole = (outputs, gradients);
+        assert!(self.run(session, rows, usize::MAX) == whole, "{what}: not the same bits twice");
+        if rows > 32 {
+            assert!(self.run(session, rows, 32) == whole, "{what}: tiles change the bits");
         }
     }
 }

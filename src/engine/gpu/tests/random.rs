@@ -3,30 +3,17 @@
 use super::*;
 use crate::engine::StepJob;
 use crate::optim::Adam;
-
-/// Philox4x32-10 on the host.
-fn philox(mut c: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
-        let p = 0xD251_1F53u64 * u64::from(c[0]);
-        let q = 0xCD9E_8D57u64 * u64::from(c[2]);
-        c = [(q >> 32) as u32 ^ c[1] ^ key[0], q as u32, (p >> 32) as u32 ^ c[3] ^ key[1], p as u32];
-        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
-    }
-    c
-}
+use crate::rng;
 
 /// Normal number `column` of a sample, from its definition in `rng.rs`, with the transformation in f64.
-fn normal(seed: u64, stream: u32, step: u32, row: u64, column: u32, columns: u32) -> f64 {
+fn normal(seed: u64, stream: Stream, step: u32, row: u64, column: u32, columns: u32) -> f64 {
     let group = row.wrapping_mul(columns.div_ceil(4).into()).wrapping_add((column / 4).into());
-    let u = philox([group as u32, (group >> 32) as u32, step, stream], [seed as u32, (seed >> 32) as u32]);
-    let unit = |word: u32| f64::from(((word >> 8) as f32 + 0.5) / 16_777_216.0);
+    let u = rng::philox4x32_10([group as u32, (group >> 32) as u32, step, stream as u32], rng::key(seed));
+    let unit = |word: u32| f64::from(rng::unit_f32(word));
     let pair = (column % 4 / 2) as usize * 2;
     let (r, turn) = ((-2.0 * unit(u[pair]).ln()).sqrt(), std::f64::consts::TAU * unit(u[pair + 1]));
     if column.is_multiple_of(2) { r * turn.cos() } else { r * turn.sin() }
 }
-
-const NOISE: u32 = 4;
-const LATENT: u32 = 5;
 
 #[test]
 fn normals_are_those_of_the_host() {
@@ -37,16 +24,17 @@ fn normals_are_those_of_the_host() {
         let mut case = Case::new(&plan);
         let [_, to, _] = [1, dim, 1].map(|n| case.buffer(n));
         case.ops.push(Op::Normal { to });
-        for (first_row, tile) in [(0, usize::MAX), (u64::from(u32::MAX) - 10, 12)] {
+        for (first_row, tile) in [(0, usize::MAX), (u64::from(u32::MAX) - 10, 32)] {
             session.limit_tiles(tile);
             let id = session.compile(case.program(), 37).unwrap();
             let inputs = case.inputs(37);
             let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
             let seed = 0x0123_4567_89ab_cdef;
             let outputs = session.run(id, &Job { rows: 37, inputs: &inputs, seed, first_row }).unwrap();
-            let expected: Vec<f64> =
-                (0..37).flat_map(|r| (0..dim).map(move |c| normal(seed, LATENT, 0, first_row + r, c, dim))).collect();
-            assert_close(&outputs[1], &expected, 5e-7, &format!("N = {dim}, from {first_row}"));
+            let expected: Vec<f64> = (0..37)
+                .flat_map(|r| (0..dim).map(move |c| normal(seed, Stream::Latent, 0, first_row + r, c, dim)))
+                .collect();
+            assert_close(&format!("N = {dim}, from {first_row}"), &outputs[1], &expected, within(5e-7));
             assert_eq!(outputs[0], inputs[0], "the row before");
             assert_eq!(outputs[2], inputs[2], "the row after");
         }
@@ -72,7 +60,7 @@ fn rows_come_in_order_and_with_noise() {
     let device = device();
     for dim in DIMS {
         let plan = plan(Spec { dim, ..Spec::default() });
-        let data = Numbers(5).take(100 * dim as usize, 1.0);
+        let data = numbers(5, 100 * dim as usize, 1.0);
         let order: Vec<u32> = (0..100).map(|i| (i * 37 + 11) % 100).collect();
         let mut results = vec![];
         for streamed in [false, true] {
@@ -89,13 +77,13 @@ fn rows_come_in_order_and_with_noise() {
                         let row = order[13 + r] as usize * dim as usize;
                         let data = &data;
                         (0..dim).map(move |c| {
-                            let z = normal(job.seed, NOISE, 7, r as u64, c, dim);
+                            let z = normal(job.seed, Stream::Noise, 7, r as u64, c, dim);
                             f64::from(data[row + c as usize]) + f64::from(noise) * z
                         })
                     })
                     .collect();
                 let tolerance = if noise == 0.0 { 0.0 } else { 5e-7 };
-                assert_close(&got, &expected, tolerance, &format!("N = {dim}, {rows} rows, noise {noise}"));
+                assert_close(&format!("N = {dim}, {rows} rows, noise {noise}"), &got, &expected, within(tolerance));
                 results.push((streamed, got));
             }
         }
