@@ -28,7 +28,7 @@ const JACOBIANS: usize = 5;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Check {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
     /// Table: .csv or .npy
     data: PathBuf,

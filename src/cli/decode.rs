@@ -16,7 +16,7 @@ Example:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Decode {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
     /// Latent vectors, as `encode` writes them: .npy or .csv
     latent: PathBuf,

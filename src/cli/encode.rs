@@ -16,7 +16,7 @@ Example:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Encode {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
     /// Table: .csv or .npy
     data: PathBuf,

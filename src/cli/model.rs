@@ -3,16 +3,15 @@
 use std::path::Path;
 
 use hintflow::data::Table;
-use hintflow::flow::ModelFile;
-use hintflow::train::folder::model_of;
+use hintflow::train::folder::read_model;
 use hintflow::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 
-/// Loads the model of a run folder or a model file onto the chosen device.
+/// Loads the model of a run folder, a model file or a checkpoint onto the chosen device.
 pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
     // The file first: its errors are the user's more often than those of a device.
-    let file = ModelFile::read(&model_of(run)?)?;
+    let file = read_model(run)?;
     let engine = device.open()?;
     tracing::debug!("device: {}", engine.info().name);
     Flow::from_file(file, &engine)

@@ -23,7 +23,7 @@ const PIECE: usize = 100_000;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Sample {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
     /// Number of samples
     #[arg(short, value_name = "N", default_value_t = 1000)]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hintflow::config::{Config, Layers, Preset, keys};
+use hintflow::train::folder::RunFolder;
 use hintflow::train::run::{self, Options};
 use hintflow::{Error, Result};
 
@@ -44,7 +45,7 @@ pub(super) struct Train {
     /// One setting; may be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Settings")]
     set: Vec<String>,
-    /// Start from the weights of this model file
+    /// Start from the weights of this model file, run folder or checkpoint
     #[arg(long, value_name = "MODEL", help_heading = "Settings")]
     init: Option<PathBuf>,
     /// Seed of initial weights, order and noise [default: 1]
@@ -84,8 +85,18 @@ impl Train {
     pub(super) fn run(self, quiet: bool) -> Done {
         let mut config = match &self.resume {
             Some(dir) => run::settings_of(dir)?,
-            None => self.layers()?.resolve()?,
+            None => run::settings(&self.layers()?)?,
         };
+        if let (Some(file), Some(out)) = (&self.config, &config.run.out)
+            && self.force
+            && RunFolder::replaces(out, file)
+        {
+            let (file, out) = (file.display(), out.display());
+            let what = format!(
+                "{file} is a file of the earlier run in {out}, which the new run replaces; choose another --out, or copy the file"
+            );
+            return Err(Error::config("--config", what).into());
+        }
         if self.dry_run {
             return dry_run(&mut config);
         }

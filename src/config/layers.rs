@@ -130,8 +130,16 @@ impl Layers {
     /// # Errors
     /// [`Error::Config`] where a value is out of range or contradicts another one; errors of reading the model file.
     pub fn resolve(&self) -> Result<Config> {
+        self.resolve_with(ModelFile::read)
+    }
+
+    /// As [`Layers::resolve`], with another way to read the model that `model.init` names.
+    ///
+    /// # Errors
+    /// As [`Layers::resolve`].
+    pub fn resolve_with(&self, read: impl Fn(&Path) -> Result<ModelFile>) -> Result<Config> {
         let init = self.given("model.init").map(PathBuf::from);
-        self.resolve_from(init.map(|path| ModelFile::read(&path).map(|file| (path, file))).transpose()?)
+        self.resolve_from(init.map(|path| read(&path).map(|file| (path, file))).transpose()?)
     }
 
     /// As [`Layers::resolve`], but does not read the model file: for settings that hold its choices already, as those

@@ -5,6 +5,8 @@
 //! own: they are functions of the seed in the settings and of the position.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -92,6 +94,21 @@ impl Checkpoint {
         }
         let About { columns, standardize, .. } = self.about.clone();
         Ok(ModelFile { plan: plan.into(), weights: self.state.weights.clone(), columns, standardize })
+    }
+
+    /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.
+    pub fn is_one(path: &Path) -> bool {
+        let header = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(path)?;
+            let mut length = [0; 8];
+            file.read_exact(&mut length)?;
+            let mut header = Vec::new();
+            file.take(u64::from_le_bytes(length)).read_to_end(&mut header)?;
+            Ok(header)
+        };
+        // Only a regular file has an end.
+        let key = format!("\"{KEY}\"").into_bytes();
+        path.is_file() && header().is_ok_and(|header| header.windows(key.len()).any(|window| window == key))
     }
 
     /// Writes the file atomically over what may be there.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
-use super::folder::{self, RunFolder};
+use super::folder::{self, RunFolder, model_of, read_model};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
@@ -91,7 +91,7 @@ pub fn start(
         keeps_inputs(out, &config)?;
     }
     absolute(&mut config)?;
-    let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
+    let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(&config, init.as_ref())?;
     let flow = model(&mut config, &data, init, engine)?;
     let path = match config.run.out.take() {
@@ -111,6 +111,14 @@ pub fn start(
     run.save()?;
     crate::data::atomic::write_atomic(&settings, true, |file| file.write_all(text.as_bytes()))?;
     run.train(observer)
+}
+
+/// All choices made for a new run: what the sources gave, on top of the choices of the model that it starts from.
+///
+/// # Errors
+/// Those of [`Layers::resolve_with`] and [`read_model`].
+pub fn settings(layers: &Layers) -> Result<Config> {
+    layers.resolve_with(read_model)
 }
 
 /// The settings of a run that is to be resumed.
@@ -138,7 +146,7 @@ pub fn resume(
 ) -> Result<Outcome> {
     let folder = RunFolder::open(path)?;
     let found = folder.checkpoints().latest()?;
-    if manifest::says_finished(&folder.manifest()) && folder.model().is_file() {
+    if manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
         let step = found.map_or(0, |(checkpoint, ..)| checkpoint.state.position.step);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         observer.note(&format!(
@@ -153,7 +161,7 @@ pub fn resume(
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
     let init = match &found {
         Some((checkpoint, file, _)) => Some(checkpoint.model().map_err(|e| Error::format(file, e.to_string()))?),
-        None => config.model.init.as_deref().map(ModelFile::read).transpose()?,
+        None => config.model.init.as_deref().map(read_model).transpose()?,
     };
     let rows = Rows::load(&config)?;
     if let Some((checkpoint, file, passed_over)) = &found {
@@ -196,7 +204,7 @@ pub fn resume(
 /// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
 pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
     absolute(config)?;
-    let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
+    let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(config, init.as_ref())?;
     let spec = complete(config, &data)?;
     Ok((data, spec))
@@ -229,8 +237,13 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
 
 /// Whether a new run in `out` leaves the files alone that it begins from.
 fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
-    for (key, input) in [("model.init", &config.model.init), ("data.path", &config.data.path)] {
-        if let Some(input) = input.as_deref().filter(|input| RunFolder::replaces(out, input)) {
+    let (data, model) = (&config.data, &config.model);
+    for (key, input) in [("model.init", &model.init), ("data.path", &data.path), ("data.given", &data.given)] {
+        // A run folder stands for its model.
+        let replaced = |input: &&Path| {
+            RunFolder::replaces(out, input) || model_of(input).is_ok_and(|file| RunFolder::replaces(out, &file))
+        };
+        if let Some(input) = input.as_deref().filter(replaced) {
             let what = format!(
                 "{} is a file of the earlier run in {}, which the new run replaces; choose another --out, or copy the file",
                 input.display(),
@@ -359,8 +372,9 @@ impl Run<'_> {
         }
         self.pictures(observer, matches!(result, Ok(true)));
         manifest.status = match &result {
-            Ok(true) => "finished",
+            Ok(true) => manifest::FINISHED,
             Ok(false) => "interrupted",
+            Err(Error::Diverged { .. }) => manifest::DIVERGED,
             Err(_) => "failed",
         };
         manifest.ended = Some(clock::now());
@@ -434,8 +448,9 @@ impl Run<'_> {
             Ok(files) if !files.is_empty() => files.last().map(|(_, path)| path.display().to_string()),
             _ => None,
         };
-        let good =
-            good.map_or("there is no checkpoint yet".into(), |path| format!("the last good checkpoint is {path}"));
+        let good = good.map_or("there is no checkpoint yet".into(), |path| {
+            format!("the last good checkpoint is {path}; start from it with --init {path} and a smaller train.lr")
+        });
         Error::Diverged { step, loss, remedy: format!("{good}; {remedy}") }
     }
 

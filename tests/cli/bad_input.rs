@@ -150,6 +150,11 @@ fn a_new_run_does_not_remove_what_it_begins_from() {
     place.line(&format!("{again} --init run/model.safetensors")).fails(2, &["model.init", "run/model.safetensors"]);
     place.line(&format!("{again} --init ./run/../run/model.safetensors")).fails(2, &["model.init"]);
     place.line("train run/metrics.csv --device cpu --out run --force").fails(2, &["data.path", "run/metrics.csv"]);
+    place.line(&format!("{again} --init run")).fails(2, &["model.init", "run"]);
+    for config in ["run/config.toml", "./run/../run/config.toml"] {
+        place.line(&format!("{again} --config {config}")).fails(2, &["--config", "run/config.toml", "--out"]);
+    }
+    assert!(place.path("run/config.toml").exists());
     // What fails before the first step leaves the earlier run as it was.
     place.line(&format!("{again} --set model.width=60000 --set model.blocks=100")).fails(2, &["model"]);
     assert!(place.read("run/model.safetensors") == model && place.path("run/metrics.csv").exists());
@@ -256,7 +261,20 @@ fn divergence_stops_with_the_last_good_checkpoint() {
     assert_eq!(named, format!("run/checkpoints/{}", newest.expect("a checkpoint")));
     assert!(!place.path("run/model.safetensors").exists(), "a broken model is not kept");
     let manifest: serde_json::Value = serde_json::from_str(&place.text("run/manifest.json")).unwrap();
-    assert_eq!(manifest["status"], "failed");
+    assert_eq!(manifest["status"], "diverged");
+    // The message says how to use the checkpoint, and so does a command that looks for the model.
+    assert!(done.stderr.contains(&format!("--init {named}")), "{}", done.stderr);
+    let sample = place.line("sample run -n 3 --device cpu");
+    sample.fails(1, &["diverged", named, "--init"]);
+    assert!(!sample.stderr.contains("--resume"), "{}", sample.stderr);
+    place.line(&format!("sample {named} -n 3 --device cpu")).good();
+    place.line(&format!("log-prob {named} table.csv --device cpu")).good();
+    place
+        .line(&format!(
+            "train table.csv --init {named} --device cpu --out next --epochs 1 --lr 1e-4 --set train.lr_final=1e-5"
+        ))
+        .good();
+    place.line("train table.csv --init next --device cpu --out more --epochs 1").good();
     for name in place.names("run/checkpoints").into_iter().filter(|name| name.starts_with("step-")) {
         let bytes = place.read(format!("run/checkpoints/{name}"));
         let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();

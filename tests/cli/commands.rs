@@ -200,3 +200,35 @@ fn a_reader_that_leaves_is_no_panic() {
         assert!(output.status.success() && !stderr.contains("panicked") && !stderr.contains("error"), "{stderr}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_that_cannot_be_written_stop_nothing() {
+    let place = Place::new();
+    place.trained();
+    let line = "train table.csv --device cpu --out unheard --epochs 2 --set model.width=8 --set model.blocks=2";
+    assert_eq!(place.unheard(line).good().stdout, "unheard\n");
+    assert_eq!(place.read("run/model.safetensors"), place.read("unheard/model.safetensors"));
+    let done = place.unheard("log-prob run table.csv --device cpu").good();
+    assert_eq!(done.stdout.lines().count(), 120);
+    assert_eq!(place.unheard("log-prob run missing.csv --device cpu").code, Some(1));
+}
+
+/// The macros of the standard library panic where stdout or stderr is gone; see `cli::logging` and `cli::output`.
+#[test]
+fn no_macro_that_panics_writes_to_the_terminal() {
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                // Their output is that of the test harness.
+                folders.extend((!path.ends_with("tests")).then_some(path));
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let line = code.into_iter().find(|line| line.contains("print!(") || line.contains("println!("));
+            assert_eq!(line, None, "{}", path.display());
+        }
+    }
+}

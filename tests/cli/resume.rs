@@ -182,6 +182,24 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     assert_same(&place, "stopped");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_terminal_that_is_closed_saves_too() {
+    let place = prepared();
+    let args = format!("{TRAIN} --out stopped --set run.checkpoint_every=100000");
+    let mut command = place.command(&args.split_whitespace().collect::<Vec<_>>());
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Nobody reads the messages any more.
+    drop(child.stderr.take());
+    wait_for("an epoch", || place.path("stopped/metrics.csv").exists() && metrics(&place, "stopped").len() > 3);
+    signal(&child, "-HUP");
+    signal(&child, "-HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(newest_step(&place, "stopped") > Some(0));
+    place.line("train --resume stopped").good();
+    assert_same(&place, "stopped");
+}
+
 /// A run that was stopped, with two checkpoints.
 #[cfg(unix)]
 fn stopped(place: &Place, run: &str) {
