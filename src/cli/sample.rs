@@ -59,6 +59,7 @@ impl Sample {
         for first in (0..self.n).step_by(PIECE) {
             samples.extend(flow.sample_from(PIECE.min(self.n - first), self.seed, first as u64)?);
         }
+        output::warn_not_finite("samples", dim, &samples);
         match &self.output {
             Some(path) => write_table(path, flow.columns(), self.n, dim, &samples, self.force)?,
             None => output::csv(flow.columns(), dim, &samples)?,

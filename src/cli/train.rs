@@ -98,6 +98,7 @@ impl Train {
             return Err(Error::config("--config", what).into());
         }
         if self.dry_run {
+            device::check(&config.run.device)?;
             return dry_run(&mut config);
         }
         if self.resume.is_some() {
@@ -134,8 +135,23 @@ impl Train {
         if let Some(path) = &self.config {
             layers.file(path)?;
         }
-        // Names and values that are not Unicode cannot be settings.
-        let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        let mut variables = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            // Of others there is nothing to know.
+            if !name.as_encoded_bytes().starts_with(b"HINTFLOW_") {
+                continue;
+            }
+            match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => variables.push((name, value)),
+                (Ok(name), Err(_)) => return Err(Error::config(name, "is not Unicode, which settings must be")),
+                (Err(name), _) => {
+                    return Err(Error::config(
+                        name.display().to_string(),
+                        "is no name of a setting: it is not Unicode",
+                    ));
+                }
+            }
+        }
         for name in layers.environment(variables)? {
             tracing::warn!(
                 "the environment variable {name} is no setting: between table and name belong two underscores"
@@ -160,6 +176,16 @@ impl Train {
         flags.extend(options.into_iter().filter_map(|(key, value, flag)| value.map(|value| (key, value, flag))));
         layers.flags(flags)?;
         layers.assignments(&self.set)?;
+        if let Some(source) = &self.source {
+            let key = source_key(source)?;
+            // --set wins over other options, but the data is named once.
+            if layers.given(key).as_ref() != Some(source) {
+                let other = ["data.preset", "data.path"].into_iter().find(|key| layers.given(key).is_some());
+                let what =
+                    format!("contradicts `{key}`, which `{source}` on the command line sets; give only one of them");
+                return Err(Error::config(other.unwrap_or(key), what));
+            }
+        }
         Ok(layers)
     }
 }

@@ -242,7 +242,7 @@ impl Store {
     /// The newest checkpoint that is whole, its file, and why newer ones were passed over. None where there are none.
     ///
     /// # Errors
-    /// That of the newest file where none is whole.
+    /// [`Error::Format`] with all files where none is whole.
     pub fn latest(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<Error>)>> {
         let mut passed_over = Vec::new();
         for (_, path) in self.files()?.into_iter().rev() {
@@ -251,10 +251,15 @@ impl Store {
                 Err(error) => passed_over.push(error),
             }
         }
-        match passed_over.into_iter().next() {
-            Some(error) => Err(error),
-            None => Ok(None),
+        if passed_over.is_empty() {
+            return Ok(None);
         }
+        let list: Vec<_> = passed_over.iter().map(Error::to_string).collect();
+        let what = format!(
+            "no checkpoint is whole, so the run cannot go on; start it again with hintflow train --config. {}",
+            list.join("; ")
+        );
+        Err(Error::format(&self.folder, what))
     }
 
     /// Removes all checkpoints.

@@ -64,11 +64,14 @@ impl RunFolder {
     /// Fails as [`RunFolder::create`] would, before any work is spent.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `force` is not set, or where it is a file.
+    /// [`Error::Exists`] where the folder is not empty and `force` is not set, [`Error::Format`] where it is a file.
     pub fn check(path: &Path, force: bool) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => Err(Error::Exists { path: path.into() }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+                let what = "is, or lies below, a file and not a folder; choose another name for the run folder";
+                Err(Error::format(path, what))
+            }
             Err(e) => Err(Error::io("read", path, e)),
             Ok(mut entries) => match entries.next() {
                 Some(_) if !force => Err(Error::Exists { path: path.into() }),
@@ -106,6 +109,25 @@ impl RunFolder {
         // What is there counts, and not how it is spelled: the files may be links.
         let same = |own: PathBuf| own.canonicalize().is_ok_and(|own| own == file);
         file.starts_with(path.join(CHECKPOINTS)) || files_of(&path).any(same)
+    }
+
+    /// Makes the folder of [`RunFolder::default_path`]: another one where another process takes it first.
+    ///
+    /// # Errors
+    /// As [`RunFolder::create`].
+    pub fn create_default(name: &str, seed: u64) -> Result<Self> {
+        const ATTEMPTS: usize = 100;
+        let mut last = Self::create(&Self::default_path(name, seed), false);
+        for _ in 1..ATTEMPTS {
+            match last {
+                // Taken, or locked: it exists now, and the next name is another.
+                Err(Error::Exists { .. } | Error::Format { .. }) => {
+                    last = Self::create(&Self::default_path(name, seed), false);
+                }
+                done => return done,
+            }
+        }
+        last
     }
 
     /// Takes the folder of an earlier run.
@@ -293,7 +315,7 @@ mod tests {
         assert!(foreign.iter().all(|name| path.join(name).exists()));
         let file = top.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(matches!(RunFolder::create(&file, true), Err(Error::Exists { .. })));
+        assert!(matches!(RunFolder::create(&file, true), Err(Error::Format { .. })));
     }
 
     #[test]

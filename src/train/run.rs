@@ -94,15 +94,15 @@ pub fn start(
     let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(&config, init.as_ref())?;
     let flow = model(&mut config, &data, init, engine)?;
-    let path = match config.run.out.take() {
-        Some(out) => out,
-        None => RunFolder::default_path(&data.name, config.train.seed),
-    };
+    let out = config.run.out.take();
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
     let trainer = Trainer::new(&flow, &config, &data)?;
     // From here on an earlier run is gone.
-    let folder = RunFolder::create(&path, options.force)?;
+    let folder = match out {
+        Some(out) => RunFolder::create(&out, options.force)?,
+        None => RunFolder::create_default(&data.name, config.train.seed)?,
+    };
     let metrics = Metrics::create(&folder.metrics())?;
     let settings = folder.config();
     let mut run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None };
@@ -207,13 +207,21 @@ pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
     let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(config, init.as_ref())?;
     let spec = complete(config, &data)?;
+    // Whether there can be such a model.
+    Plan::new(&spec)?;
     Ok((data, spec))
 }
 
 /// Completes the settings that depend on the rows; returns the model they ask for.
 fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
     data.complete(config)?;
-    config.model.spec(data.dim as u32)
+    config.model.spec(data.dim as u32).map_err(|e| match (e, &config.data.path) {
+        (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
+            let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
+            Error::config("data.path", what)
+        }
+        (other, _) => other,
+    })
 }
 
 /// The model of a training on a device, new or with the weights of `init`; completes the settings.
@@ -268,7 +276,23 @@ fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, rows: &Rows) -
     let other = |what: String| Err(Error::format(file, what));
     let (theirs, ours) = (&checkpoint.about.spec, config.model.spec(checkpoint.about.spec.dim)?);
     if *theirs != ours {
-        return other(format!("is a checkpoint of another model ({theirs:?}); this run's model is {ours:?}"));
+        let table = |spec: &Spec| match serde_json::to_value(spec) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (theirs, ours) = (table(theirs), table(&ours));
+        let differing = ours.iter().filter(|(name, value)| theirs.get(*name) != Some(value));
+        let list: Vec<_> = differing
+            .map(|(name, ours)| {
+                let theirs = theirs.get(name).unwrap_or(&serde_json::Value::Null);
+                format!("model.{name} is {theirs} in it and {ours} in config.toml")
+            })
+            .collect();
+        let list = list.join(", ");
+        return other(format!(
+            "is a checkpoint of another model: {list}; restore config.toml, or start a new run with --init {}",
+            file.display()
+        ));
     }
     if checkpoint.about.data != rows.fingerprint() {
         return other(format!(
@@ -449,7 +473,9 @@ impl Run<'_> {
             _ => None,
         };
         let good = good.map_or("there is no checkpoint yet".into(), |path| {
-            format!("the last good checkpoint is {path}; start from it with --init {path} and a smaller train.lr")
+            format!(
+                "the last good checkpoint is {path}; start from it with --init {path} and a smaller train.lr, or start anew"
+            )
         });
         Error::Diverged { step, loss, remedy: format!("{good}; {remedy}") }
     }
