@@ -154,7 +154,7 @@ impl Train {
         }
         for name in layers.environment(variables)? {
             tracing::warn!(
-                "the environment variable {name} is no setting: between table and name belong two underscores"
+                "the environment variable {name} is no setting; those have a table and two underscores, as HINTFLOW_TRAIN__LR"
             );
         }
         let text = |path: &Path| path.to_string_lossy().into_owned();

@@ -78,7 +78,11 @@ pub fn nearest(name: &str) -> Option<&'static str> {
         }
     };
     let key = KEYS.iter().map(|k| k.name).min_by_key(|k| distance(k))?;
-    (distance(key) <= name.chars().count() + 1).then_some(key)
+    let last = |name: &'_ str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let (written, known) = (last(name), last(key));
+    let begins = !written.is_empty() && (written.starts_with(&known) || known.starts_with(&written));
+    let longer = written.chars().count().max(known.chars().count());
+    (begins || 2 * edit_distance(&written, &known) <= longer).then_some(key)
 }
 
 /// Number of letters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
@@ -144,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(nearest(written), Some(meant), "{written}");
         }
-        for foreign in ["x", "optimizer.momentum", "train.learning_rate", "zzz", ""] {
+        for foreign in ["x", "optimizer.momentum", "train.learning_rate", "train.foo", "zzz", ""] {
             assert_eq!(nearest(foreign), None, "{foreign}");
         }
     }

@@ -369,7 +369,6 @@ mod tests {
             ("train.seed=18446744073709551615", "must be a whole number from 0 to 9223372036854775807, is"),
             ("train.lr=fast", "must be a number, is `fast`"),
             ("train.shuffle=maybe", "must be true or false, is `maybe`"),
-            ("data.path=[1]", "must be a text, is [1]"),
             ("model.kind=flaw", "must be `flow`, is `flaw`"),
         ] {
             assert!(message(&[set]).contains(words), "{}", message(&[set]));

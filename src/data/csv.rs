@@ -84,6 +84,13 @@ fn records(reader: &mut ::csv::Reader<impl Read>, path: &Path, choice: Choice<'_
             Some(chosen) => chosen,
             None => {
                 let columns = choice(names.as_deref().unwrap_or_default(), dim)?.unwrap_or_else(|| (0..dim).collect());
+                let nameless = |&&column: &&usize| names.as_ref().is_some_and(|names| names[column].is_empty());
+                if let Some(column) = columns.iter().find(nameless) {
+                    let column = column + 1;
+                    let what =
+                        format!("column {column} has no name; give it one, or drop it if it only counts the rows");
+                    return Err(Error::format(path, what));
+                }
                 precision = Precision::new(columns.len());
                 chosen.insert(columns)
             }
@@ -202,6 +209,7 @@ fn is_header(record: &::csv::ByteRecord, path: &Path) -> Result<bool> {
     Err(Error::Cell { path: path.into(), row: 1, column: column + 1, name: None, what })
 }
 
+/// Names of the columns. One that is not read needs none.
 fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
     let mut seen = std::collections::HashSet::new();
@@ -212,11 +220,7 @@ fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
                 Error::format(path, format!("the name of column {column} is not UTF-8 text; save the file as UTF-8"))
             })?
             .trim();
-        if name.is_empty() {
-            let what = format!("column {column} has no name; give it one, or drop it if it only counts the rows");
-            return Err(Error::format(path, what));
-        }
-        if !seen.insert(name.to_owned()) {
+        if !name.is_empty() && !seen.insert(name.to_owned()) {
             return Err(Error::format(
                 path,
                 format!("two columns have the name `{name}` (the second is column {column})"),

@@ -16,7 +16,7 @@ pub struct Manifest {
     pub version: &'static str,
     /// The command line, word by word.
     pub command: Vec<String>,
-    /// "running", [`FINISHED`], "interrupted", [`DIVERGED`] or "failed".
+    /// "running", "finished", "interrupted", "diverged" or "failed".
     pub status: &'static str,
     /// Begin of this process, UTC.
     pub started: String,
