@@ -104,6 +104,7 @@ impl Train {
         if self.resume.is_some() {
             config.run.device = self.device.device.clone().unwrap_or(config.run.device);
             config.run.threads = self.device.threads.map_or(config.run.threads, |n| n as u64);
+            config.validate()?;
         }
         let threads = usize::try_from(config.run.threads).unwrap_or(0);
         let engine = device::open(&config.run.device, threads)?;

@@ -256,7 +256,8 @@ impl Store {
         }
         let list: Vec<_> = passed_over.iter().map(Error::to_string).collect();
         let what = format!(
-            "no checkpoint is whole, so the run cannot go on; start it again with hintflow train --config. {}",
+            "no checkpoint is whole, so the run cannot go on; start it again: hintflow train --config {} ({})",
+            self.folder.with_file_name("config.toml").display(),
             list.join("; ")
         );
         Err(Error::format(&self.folder, what))

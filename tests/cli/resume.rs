@@ -268,6 +268,7 @@ fn what_does_not_belong_is_refused() {
     place.line("train --resume table.csv").fails(1, &["table.csv", "run folder"]);
     place.line("train table.csv --resume run").fails(2, &["--resume"]);
     place.line("train --resume run --set train.lr=1").fails(2, &["--resume"]);
+    place.line("train --resume run --threads 1025").fails(2, &["run.threads", "1024"]);
 
     place.line("train --resume run").good();
     assert_same(&place, "run");
