@@ -38,7 +38,7 @@
 //! | [`engine`] | WHERE programs run: [`engine::cpu`] and [`engine::gpu`] |
 //! | [`flow`] | models: encode, decode, density, samples, gradients |
 //! | [`optim`], [`train`] | Adam and its schedule; trainer, checkpoints, run folder |
-//! | [`eval`], `report`, [`bench`] | metrics, pictures, timing |
+//! | [`eval`], `report`, [`mod@bench`] | metrics, pictures, timing |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
 //! wgpu. Letters everywhere: B rows of a batch, N columns of x, K blocks, D recursion depth, H hidden width, P trained

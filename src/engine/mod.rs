@@ -1,6 +1,6 @@
 //! WHERE programs run: [`cpu`] natively, [`gpu`] through wgpu. The only room that names wgpu or naga.
 //!
-//! An [`Engine`] is a device. [`Engine::load`] puts the weights of one model on it and gives a [`Session`], which runs
+//! An [`Engine`] is a device. `Engine::load` puts the weights of one model on it and gives a `Session`, which runs
 //! the programs of that model. Both engines run the same programs on the same arenas.
 
 mod checked;

@@ -1,6 +1,6 @@
 //! Models on top of programs: encode, decode, density, samples, gradients.
 //!
-//! A [`Flow`] is a model on a device. It records its programs with the [`crate::tape::Tape`] when they are first used
+//! A [`Flow`] is a model on a device. It records its programs with the `tape` when they are first used
 //! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out.
 
 mod builder;
@@ -63,7 +63,6 @@ const TYPICAL_ROWS: usize = 10_000;
 
 impl Flow {
     /// Starts a new model of `dim` columns.
-    #[must_use]
     pub fn builder(dim: u32) -> FlowBuilder {
         FlowBuilder::new(dim)
     }

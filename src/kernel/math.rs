@@ -17,7 +17,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 5.000_000_1e-1;
+    let p = p * r + 0.5;
     let mantissa = p * r * r + r + 1.0;
     // The integer n sits in the low bits of `shifted`; n = 128 is reached below 88.72 and needs two factors.
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
