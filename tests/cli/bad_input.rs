@@ -270,6 +270,8 @@ fn nothing_and_too_much_are_refused() {
     place
         .line("train table.csv --device cpu --out x --set model.width=60000 --set model.blocks=60000")
         .fails(2, &["model"]);
+    place.write("wide.csv", format!("1{}\n2{}\n", ",1".repeat(70_000), ",2".repeat(70_000)));
+    place.line("train wide.csv --device cpu --out x").fails(2, &["wide.csv", "70001", "data.columns"]);
     place.line("train --device cpu").fails(2, &["lens"]);
     place.line("train nonsense --device cpu").fails(2, &["nonsense", "lens"]);
     place.line("train table.csv --device cpu --given y.csv --out x").fails(2, &["data.given"]);
