@@ -66,12 +66,14 @@ pub enum Error {
         what: String,
     },
     /// A configuration key does not exist.
-    #[error("unknown key `{key}`; did you mean `{nearest}`?")]
+    #[error("unknown key `{key}` (from {origin}); {}", nearest.map_or("`hintflow train --help` lists all".into(), |n| format!("did you mean `{n}`?")))]
     UnknownKey {
         /// The key as written.
         key: String,
-        /// The known key that is spelled most like it.
-        nearest: String,
+        /// File, variable or option that it comes from.
+        origin: String,
+        /// The known key that is spelled most like it, where one is.
+        nearest: Option<&'static str>,
     },
     /// No device fits the request, or the device cannot hold the model.
     #[error("{what}")]

@@ -28,10 +28,10 @@ const JACOBIANS: usize = 5;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Check {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
-    /// Table: .csv or .npy
-    data: PathBuf,
+    #[command(flatten)]
+    data: model::Data,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -54,7 +54,7 @@ impl Line {
 impl Check {
     pub(super) fn run(self) -> Done {
         let flow = model::load(&self.run, &self.device)?;
-        let mut rows = model::rows_for(&flow, &self.data)?;
+        let mut rows = self.data.rows_for(&flow)?;
         let dim = flow.spec().dim as usize;
         if rows.len() / dim > ROWS {
             tracing::info!("checking the first {ROWS} of {} rows", rows.len() / dim);

@@ -16,7 +16,7 @@ Example:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Decode {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
     /// Latent vectors, as `encode` writes them: .npy or .csv
     latent: PathBuf,
@@ -37,6 +37,7 @@ impl Decode {
         let flow = model::load(&self.run, &self.device)?;
         let rows = flow.decode(&model::latent_rows_for(&flow, &self.latent)?)?;
         let dim = flow.spec().dim as usize;
+        output::warn_not_finite("rows", dim, &rows);
         write_table(&self.output, flow.columns(), rows.len() / dim, dim, &rows, self.force)?;
         Ok(0)
     }

@@ -1,6 +1,9 @@
 //! The options that choose a device.
 
+use std::env::VarError;
+
 use clap::Args;
+use hintflow::config::MOST_THREADS;
 use hintflow::engine::Engine;
 use hintflow::{Error, Result};
 
@@ -22,15 +25,37 @@ pub(super) struct DeviceArgs {
 impl DeviceArgs {
     /// Opens the device that the flags name, else the one that the environment does, as for `train`.
     pub(super) fn open(&self) -> Result<Engine> {
-        let device = self.device.clone().or_else(|| std::env::var(DEVICE).ok());
-        let threads = match (self.threads, std::env::var(THREADS)) {
-            (Some(threads), _) => threads,
-            (None, Err(_)) => 0,
-            (None, Ok(text)) => text
-                .trim()
-                .parse()
-                .map_err(|_| Error::config(THREADS, format!("must be a number of threads, is `{text}`")))?,
+        let unicode = |name: &str| match std::env::var(name) {
+            Ok(text) => Ok(Some(text)),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(text)) => {
+                Err(Error::config(name, format!("{} is not Unicode, which settings must be", text.display())))
+            }
         };
+        let named = |flag, variable, given: bool| if given { flag } else { variable };
+        let key = named("--device", DEVICE, self.device.is_some());
+        let device = match &self.device {
+            Some(device) => Some(device.clone()),
+            None => unicode(DEVICE)?,
+        };
+        if device.as_deref().is_some_and(|device| device.trim().is_empty()) {
+            return Err(Error::config(key, "names no device; give auto, cpu, gpu or an adapter"));
+        }
+        let key = named("--threads", THREADS, self.threads.is_some());
+        let threads = match (self.threads, unicode(THREADS)) {
+            (Some(threads), _) => threads,
+            (None, text) => match text? {
+                None => 0,
+                Some(text) => text
+                    .trim()
+                    .parse()
+                    .map_err(|_| Error::config(THREADS, format!("must be a number of threads, is `{text}`")))?,
+            },
+        };
+        if threads as u64 > MOST_THREADS {
+            let what = format!("must be at most {MOST_THREADS}, is {threads}; 0 takes one per core");
+            return Err(Error::config(key, what));
+        }
         open(device.as_deref().unwrap_or("auto"), threads)
     }
 }
@@ -41,7 +66,13 @@ const THREADS: &str = "HINTFLOW_RUN__THREADS";
 
 /// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core.
 pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
-    let cpu = || Engine::cpu_with_threads(threads);
+    let cpu = || {
+        let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+        if threads > cores {
+            tracing::info!("{threads} threads are more than the {cores} cores of this machine, which is slower");
+        }
+        Engine::cpu_with_threads(threads)
+    };
     match device.trim().to_lowercase().as_str() {
         "cpu" => cpu(),
         "gpu" => Engine::gpu(),
@@ -62,5 +93,13 @@ pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
             }
             Ok(engine)
         }
+    }
+}
+
+/// Fails as [`open`] would; opens a device only where its name alone says too little.
+pub(super) fn check(device: &str) -> Result<()> {
+    match device.trim().to_lowercase().as_str() {
+        "auto" | "cpu" => Ok(()),
+        _ => open(device, 1).map(drop),
     }
 }

@@ -16,10 +16,10 @@ Example:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Encode {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
-    /// Table: .csv or .npy
-    data: PathBuf,
+    #[command(flatten)]
+    data: model::Data,
     /// Latent vectors: .npy or .csv
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -41,10 +41,14 @@ impl Encode {
         }
         let log_det = self.log_det.as_deref().map(|path| ("--log-det", path));
         let outputs: Vec<_> = std::iter::once(("-o", self.output.as_path())).chain(log_det).collect();
-        output::distinct(&outputs, &[&self.data])?;
+        output::distinct(&outputs, &[&self.data.path])?;
         let flow = model::load(&self.run, &self.device)?;
-        let encoded = flow.encode(&model::rows_for(&flow, &self.data)?)?;
+        let encoded = flow.encode(&self.data.rows_for(&flow)?)?;
         let (rows, dim) = (encoded.log_det.len(), flow.spec().dim as usize);
+        output::warn_not_finite("latent vectors", dim, &encoded.z);
+        if self.log_det.is_some() {
+            output::warn_not_finite("log-determinants", 1, &encoded.log_det);
+        }
         let names: Vec<_> = (1..=dim).map(|i| format!("z{i}")).collect();
         write_table(&self.output, &names, rows, dim, &encoded.z, self.force)?;
         if let Some(path) = &self.log_det {

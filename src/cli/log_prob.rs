@@ -21,10 +21,10 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct LogProb {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
-    /// Table: .csv or .npy
-    data: PathBuf,
+    #[command(flatten)]
+    data: model::Data,
     /// Table to write: .npy or .csv
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,11 +39,12 @@ impl LogProb {
     pub(super) fn run(self) -> Done {
         if let Some(path) = &self.output {
             check_table_output(path, self.force)?;
-            output::distinct(&[("-o", path)], &[&self.data])?;
+            output::distinct(&[("-o", path)], &[&self.data.path])?;
         }
         let flow = model::load(&self.run, &self.device)?;
-        let densities = flow.log_prob(&model::rows_for(&flow, &self.data)?)?;
+        let densities = flow.log_prob(&self.data.rows_for(&flow)?)?;
         let summary = summary(&densities);
+        output::warn_not_finite("log-densities", 1, &densities);
         match &self.output {
             Some(path) => {
                 write_table(path, &["log_prob".into()], densities.len(), 1, &densities, self.force)?;
@@ -62,9 +63,31 @@ impl LogProb {
     }
 }
 
+/// Mean and range, of the rows whose density is a number.
 fn summary(densities: &[f32]) -> String {
-    let mean = densities.iter().map(|&d| f64::from(d)).sum::<f64>() / densities.len() as f64;
-    let low = densities.iter().copied().fold(f32::INFINITY, f32::min);
-    let high = densities.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    format!("rows {}  mean {mean:.6}  min {low:.6}  max {high:.6}", densities.len())
+    let finite: Vec<f32> = densities.iter().copied().filter(|d| d.is_finite()).collect();
+    let rows = match densities.len() {
+        rows if rows == finite.len() => format!("rows {rows}"),
+        rows => format!("rows {rows}  finite {}", finite.len()),
+    };
+    if finite.is_empty() {
+        return rows;
+    }
+    let mean = finite.iter().map(|&d| f64::from(d)).sum::<f64>() / finite.len() as f64;
+    let low = finite.iter().copied().fold(f32::INFINITY, f32::min);
+    let high = finite.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    format!("{rows}  mean {mean:.6}  min {low:.6}  max {high:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn only_finite_densities_are_summed_up() {
+        assert_eq!(summary(&[1.0, 3.0]), "rows 2  mean 2.000000  min 1.000000  max 3.000000");
+        let some = summary(&[1.0, f32::NEG_INFINITY, f32::NAN]);
+        assert_eq!(some, "rows 3  finite 1  mean 1.000000  min 1.000000  max 1.000000");
+        assert_eq!(summary(&[f32::NAN]), "rows 1  finite 0");
+    }
 }

@@ -1,8 +1,12 @@
 //! Messages on stderr, above a progress bar where there is one.
+//!
+//! A message that cannot be written (a full disk, a reader or a terminal that is gone) is lost and nothing else: work goes
+//! on. Everything on stderr therefore goes through this file; the macros of the standard library would panic.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::MultiProgress;
 use tracing::{Event, Level, Subscriber};
@@ -24,7 +28,8 @@ pub(super) fn start(quiet: bool, verbose: u8) {
         _ => "debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).event_format(Plain).with_writer(AboveBars);
+    let subscriber = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter).event_format(Plain);
+    let subscriber = subscriber.with_writer(AboveBars);
     // Fails only where there is one already.
     let _ = subscriber.try_init();
 }
@@ -59,18 +64,33 @@ where
     }
 }
 
-/// stderr, with the bars out of the way.
+/// stderr, with the bars out of the way. Never fails.
 #[derive(Clone, Copy)]
 struct AboveBars;
 
 impl Write for AboveBars {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        BARS.suspend(|| io::stderr().write(bytes))
+        let write = || drop(io::stderr().write_all(bytes));
+        if io::stderr().is_terminal() && is_there() {
+            BARS.suspend(write)
+        } else {
+            write()
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
+}
+
+/// Whether the terminal still takes what is written. Taking the bars away from one that was hung up would panic.
+fn is_there() -> bool {
+    static GONE: AtomicBool = AtomicBool::new(false);
+    if io::stderr().write_all(b"\r").is_err() {
+        GONE.store(true, Ordering::Relaxed);
+    }
+    !GONE.load(Ordering::Relaxed)
 }
 
 impl MakeWriter<'_> for AboveBars {

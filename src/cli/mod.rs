@@ -90,7 +90,11 @@ pub(crate) fn run() -> ExitCode {
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Without the chain: the messages of the library hold their causes.
-            logging::error(&error.to_string());
+            logging::error(&if output::is_of_stdout(&error) {
+                format!("cannot write to stdout: {error}")
+            } else {
+                error.to_string()
+            });
             ExitCode::from(error.downcast_ref::<hintflow::Error>().map_or(1, hintflow::Error::exit_code))
         }
     }

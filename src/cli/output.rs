@@ -49,6 +49,19 @@ fn same_file(a: &Path, b: &Path) -> bool {
     a == b || place(a).is_some_and(|a| place(b) == Some(a))
 }
 
+/// Warns where results hold NaN or infinity: how many rows of `dim` values do, and which is the first.
+pub(super) fn warn_not_finite(what: &str, dim: usize, values: &[f32]) {
+    let mut rows = values.chunks_exact(dim).enumerate().filter(|(_, row)| row.iter().any(|v| !v.is_finite()));
+    let Some((first, row)) = rows.next() else { return };
+    let (more, value) = (rows.count(), row.iter().find(|v| !v.is_finite()).unwrap_or(&f32::NAN));
+    tracing::warn!(
+        "{} of {} {what} are not finite; the first is that of row {} ({value})",
+        more + 1,
+        values.len() / dim,
+        first + 1
+    );
+}
+
 /// Prints rows as CSV, with a header where the columns have names.
 pub(super) fn csv(names: &[String], dim: usize, values: &[f32]) -> anyhow::Result<()> {
     let mut writer = ::csv::Writer::from_writer(stdout());
@@ -59,6 +72,11 @@ pub(super) fn csv(names: &[String], dim: usize, values: &[f32]) -> anyhow::Resul
         writer.write_record(row.iter().map(|v| v.to_string()))?;
     }
     Ok(writer.flush()?)
+}
+
+/// Whether an error is about stdout: one of the library is about a file that the user named, any other is not.
+pub(super) fn is_of_stdout(error: &anyhow::Error) -> bool {
+    error.is::<io::Error>() || error.is::<::csv::Error>()
 }
 
 /// Whether an error says that nobody reads stdout any more.

@@ -23,7 +23,7 @@ const PIECE: usize = 100_000;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Sample {
-    /// Run folder, or model file
+    /// Run folder, model file or checkpoint
     run: PathBuf,
     /// Number of samples
     #[arg(short, value_name = "N", default_value_t = 1000)]
@@ -59,6 +59,7 @@ impl Sample {
         for first in (0..self.n).step_by(PIECE) {
             samples.extend(flow.sample_from(PIECE.min(self.n - first), self.seed, first as u64)?);
         }
+        output::warn_not_finite("samples", dim, &samples);
         match &self.output {
             Some(path) => write_table(path, flow.columns(), self.n, dim, &samples, self.force)?,
             None => output::csv(flow.columns(), dim, &samples)?,

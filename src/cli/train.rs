@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hintflow::config::{Config, Layers, Preset, keys};
+use hintflow::train::folder::RunFolder;
 use hintflow::train::run::{self, Options};
 use hintflow::{Error, Result};
 
@@ -44,7 +45,7 @@ pub(super) struct Train {
     /// One setting; may be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Settings")]
     set: Vec<String>,
-    /// Start from the weights of this model file
+    /// Start from the weights of this model file, run folder or checkpoint
     #[arg(long, value_name = "MODEL", help_heading = "Settings")]
     init: Option<PathBuf>,
     /// Seed of initial weights, order and noise [default: 1]
@@ -84,14 +85,26 @@ impl Train {
     pub(super) fn run(self, quiet: bool) -> Done {
         let mut config = match &self.resume {
             Some(dir) => run::settings_of(dir)?,
-            None => self.layers()?.resolve()?,
+            None => run::settings(&self.layers()?)?,
         };
+        if let (Some(file), Some(out)) = (&self.config, &config.run.out)
+            && self.force
+            && RunFolder::replaces(out, file)
+        {
+            let (file, out) = (file.display(), out.display());
+            let what = format!(
+                "{file} is a file of the earlier run in {out}, which the new run replaces; choose another --out, or copy the file"
+            );
+            return Err(Error::config("--config", what).into());
+        }
         if self.dry_run {
+            device::check(&config.run.device)?;
             return dry_run(&mut config);
         }
         if self.resume.is_some() {
             config.run.device = self.device.device.clone().unwrap_or(config.run.device);
             config.run.threads = self.device.threads.map_or(config.run.threads, |n| n as u64);
+            config.validate()?;
         }
         let threads = usize::try_from(config.run.threads).unwrap_or(0);
         let engine = device::open(&config.run.device, threads)?;
@@ -123,11 +136,26 @@ impl Train {
         if let Some(path) = &self.config {
             layers.file(path)?;
         }
-        // Names and values that are not Unicode cannot be settings.
-        let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        let mut variables = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            // Of others there is nothing to know.
+            if !name.as_encoded_bytes().starts_with(b"HINTFLOW_") {
+                continue;
+            }
+            match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => variables.push((name, value)),
+                (Ok(name), Err(_)) => return Err(Error::config(name, "is not Unicode, which settings must be")),
+                (Err(name), _) => {
+                    return Err(Error::config(
+                        name.display().to_string(),
+                        "is no name of a setting: it is not Unicode",
+                    ));
+                }
+            }
+        }
         for name in layers.environment(variables)? {
             tracing::warn!(
-                "the environment variable {name} is no setting: between table and name belong two underscores"
+                "the environment variable {name} is no setting; those have a table and two underscores, as HINTFLOW_TRAIN__LR"
             );
         }
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -149,6 +177,16 @@ impl Train {
         flags.extend(options.into_iter().filter_map(|(key, value, flag)| value.map(|value| (key, value, flag))));
         layers.flags(flags)?;
         layers.assignments(&self.set)?;
+        if let Some(source) = &self.source {
+            let key = source_key(source)?;
+            // --set wins over other options, but the data is named once.
+            if layers.given(key).as_ref() != Some(source) {
+                let other = ["data.preset", "data.path"].into_iter().find(|key| layers.given(key).is_some());
+                let what =
+                    format!("contradicts `{key}`, which `{source}` on the command line sets; give only one of them");
+                return Err(Error::config(other.unwrap_or(key), what));
+            }
+        }
         Ok(layers)
     }
 }

@@ -65,8 +65,9 @@ pub fn known(name: &str) -> Option<&'static str> {
     KEYS.iter().map(|k| k.name).find(|k| *k == name)
 }
 
-/// The setting whose name is spelled most like `name`. A name without a table is compared without tables.
-pub fn nearest(name: &str) -> &'static str {
+/// The setting whose name is spelled most like `name`, if it is not another name altogether: at most half of its letters
+/// differ. A name without a table is compared without tables.
+pub fn nearest(name: &str) -> Option<&'static str> {
     let distance = |key: &str| {
         let full = 2 * edit_distance(name, key);
         match key.split_once('.') {
@@ -76,7 +77,12 @@ pub fn nearest(name: &str) -> &'static str {
             _ => full,
         }
     };
-    KEYS.iter().map(|k| k.name).min_by_key(|k| distance(k)).unwrap_or("train.lr")
+    let key = KEYS.iter().map(|k| k.name).min_by_key(|k| distance(k))?;
+    let last = |name: &'_ str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let (written, known) = (last(name), last(key));
+    let begins = !written.is_empty() && (written.starts_with(&known) || known.starts_with(&written));
+    let longer = written.chars().count().max(known.chars().count());
+    (begins || 2 * edit_distance(&written, &known) <= longer).then_some(key)
 }
 
 /// Number of letters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
@@ -140,7 +146,10 @@ mod tests {
             ("model.widht", "model.width"),
             ("run.checkpointevery", "run.checkpoint_every"),
         ] {
-            assert_eq!(nearest(written), meant, "{written}");
+            assert_eq!(nearest(written), Some(meant), "{written}");
+        }
+        for foreign in ["x", "optimizer.momentum", "train.learning_rate", "train.foo", "zzz", ""] {
+            assert_eq!(nearest(foreign), None, "{foreign}");
         }
     }
 

@@ -42,10 +42,15 @@ impl Layers {
     /// Adds a configuration file. A relative path in it is relative to the working directory, as everywhere.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Format`] where it is no TOML, [`Error::UnknownKey`], [`Error::Config`].
+    /// [`Error::Io`], [`Error::UnknownKey`], [`Error::Config`] where it is no TOML or a value does not fit.
     pub fn file(&mut self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
-        self.toml(&text, path)
+        let failed = |e| Error::io("read", path, e);
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            // A device may have no end, and a pipe no writer.
+            return Err(failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
+        }
+        self.toml(&std::fs::read_to_string(path).map_err(failed)?, path)
     }
 
     /// Adds the text of a configuration file; `path` is for messages.
@@ -54,11 +59,12 @@ impl Layers {
     /// As [`Layers::file`].
     pub fn toml(&mut self, text: &str, path: &Path) -> Result<()> {
         self.layer += 1;
-        let table: Table =
-            text.parse().map_err(|e: toml::de::Error| Error::format(path, format!("is not TOML: {e}")))?;
+        let table: Table = text
+            .parse()
+            .map_err(|e: toml::de::Error| Error::config(path.display().to_string(), format!("is not TOML: {e}")))?;
         for (section, values) in table {
             let Value::Table(values) = values else {
-                return Err(unknown(&section));
+                return Err(unknown(&section, &path.display().to_string()));
             };
             for (name, value) in values {
                 self.set(&format!("{section}.{name}"), value, &path.display().to_string())?;
@@ -82,7 +88,9 @@ impl Layers {
                     let key = format!("{section}.{name}").to_lowercase();
                     self.set_text(&key, &text, &format!("environment variable {variable}"))?;
                 }
-                None if SECTIONS.iter().any(|section| rest.starts_with(section)) => strange.push(variable),
+                None if SECTIONS.iter().any(|section| rest.starts_with(section)) || is_last_part(rest) => {
+                    strange.push(variable);
+                }
                 None => {}
             }
         }
@@ -130,8 +138,16 @@ impl Layers {
     /// # Errors
     /// [`Error::Config`] where a value is out of range or contradicts another one; errors of reading the model file.
     pub fn resolve(&self) -> Result<Config> {
+        self.resolve_with(ModelFile::read)
+    }
+
+    /// As [`Layers::resolve`], with another way to read the model that `model.init` names.
+    ///
+    /// # Errors
+    /// As [`Layers::resolve`].
+    pub fn resolve_with(&self, read: impl Fn(&Path) -> Result<ModelFile>) -> Result<Config> {
         let init = self.given("model.init").map(PathBuf::from);
-        self.resolve_from(init.map(|path| ModelFile::read(&path).map(|file| (path, file))).transpose()?)
+        self.resolve_from(init.map(|path| read(&path).map(|file| (path, file))).transpose()?)
     }
 
     /// As [`Layers::resolve`], but does not read the model file: for settings that hold its choices already, as those
@@ -184,7 +200,7 @@ impl Layers {
     }
 
     fn set(&mut self, key: &str, value: Value, source: &str) -> Result<()> {
-        let key = keys::known(key).ok_or_else(|| unknown(key))?;
+        let key = keys::known(key).ok_or_else(|| unknown(key, source))?;
         let value = fitting(key, value, source)?;
         if let Some((rival, message)) = rival_of(key)
             && let Some(other) = self.settings.get(rival)
@@ -201,8 +217,8 @@ impl Layers {
     }
 }
 
-fn unknown(key: &str) -> Error {
-    Error::UnknownKey { key: key.into(), nearest: keys::nearest(key).into() }
+fn unknown(key: &str, origin: &str) -> Error {
+    Error::UnknownKey { key: key.into(), origin: origin.into(), nearest: keys::nearest(key) }
 }
 
 fn rival_of(key: &str) -> Option<(&'static str, String)> {
@@ -233,7 +249,31 @@ fn fitting(key: &'static str, value: Value, source: &str) -> Result<Value> {
             return Ok(whole);
         }
     }
-    Err(Error::config(key, format!("{why} (from {source})")))
+    Err(Error::config(key, format!("{} (from {source})", in_words(&why, &value))))
+}
+
+/// What the reader of settings says, without the names of its types.
+fn in_words(why: &str, value: &Value) -> String {
+    let Some((_, expected)) = why.rsplit_once("expected ") else { return why.into() };
+    let expected = match expected {
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 to 9223372036854775807",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "path string" => "a text",
+        other => other,
+    };
+    let value = match value {
+        Value::String(text) => format!("`{text}`"),
+        other => other.to_string(),
+    };
+    format!("must be {expected}, is {value}")
+}
+
+/// Whether a variable is named like a setting without its table.
+fn is_last_part(variable: &str) -> bool {
+    let name = variable.to_lowercase();
+    keys::KEYS.iter().any(|key| key.name.split_once('.').is_some_and(|(_, last)| last == name))
 }
 
 /// Starting values as a table.
@@ -324,6 +364,17 @@ mod tests {
         assert!(message(&["train.lrate=1"]).contains("did you mean `train.lr`"));
         assert!(message(&["train.lr"]).contains("key=value"));
         assert!(message(&["train.batch=1.5"]).contains("train.batch"));
+        for (set, words) in [
+            ("model.width=-1", "must be a whole number from 0 to 4294967295, is -1"),
+            ("train.seed=18446744073709551615", "must be a whole number from 0 to 9223372036854775807, is"),
+            ("train.lr=fast", "must be a number, is `fast`"),
+            ("train.shuffle=maybe", "must be true or false, is `maybe`"),
+            ("model.kind=flaw", "must be `flow`, is `flaw`"),
+        ] {
+            assert!(message(&[set]).contains(words), "{}", message(&[set]));
+        }
+        let text = message(&["optimizer.momentum=1"]);
+        assert!(text.contains("(from --set)") && !text.contains("did you mean"), "{text}");
     }
 
     #[test]
@@ -331,9 +382,10 @@ mod tests {
         assert!(message(&["model.width=3", "model.budget=100"]).contains("model.width"));
         let mut layers = Layers::new();
         layers.toml("[model]\nbudget = 5000\n[train]\nlr = 0.5\nseed = 4", Path::new("c.toml")).unwrap();
-        let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_LOG", "1"), ("HOME", "/")];
+        let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_LOG", "1"), ("LR", "/")];
+        let env = env.into_iter().chain([("HINTFLOW_LR", "1")]);
         let strange = layers.environment(env.map(|(k, v)| (k.into(), v.into()))).unwrap();
-        assert_eq!(strange, ["HINTFLOW_TRAIN_LR"]);
+        assert_eq!(strange, ["HINTFLOW_TRAIN_LR", "HINTFLOW_LR"]);
         layers.flags([("train.seed", "9".to_owned(), "--seed")]).unwrap();
         layers.assignments(&["model.width=7".into()]).unwrap();
         let c = layers.resolve().unwrap();
@@ -345,7 +397,7 @@ mod tests {
         let mut layers = Layers::new();
         assert!(matches!(layers.toml("lr = 1", Path::new("c")), Err(Error::UnknownKey { .. })));
         assert!(matches!(layers.toml("[train]\nlrr = 1", Path::new("c")), Err(Error::UnknownKey { .. })));
-        assert!(matches!(layers.toml("[train", Path::new("c")), Err(Error::Format { .. })));
+        assert!(matches!(layers.toml("[train", Path::new("c")), Err(Error::Config { .. })));
         let env = [("HINTFLOW_TRAIN__LRR".to_owned(), "1".to_owned())];
         assert!(matches!(layers.environment(env), Err(Error::UnknownKey { .. })));
     }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use layers::Layers;
 pub use preset::Preset;
+pub use validate::MOST_THREADS;
 
 use crate::data::lens::Outline;
 use crate::error::Result;

@@ -3,6 +3,9 @@
 use super::{Config, ScaleKind};
 use crate::error::{Error, Result};
 
+/// Most threads of the native CPU engine. Far more than cores are of no use, and the system may not start them.
+pub const MOST_THREADS: u64 = 1024;
+
 impl Config {
     /// Checks every range, and that no two settings contradict each other.
     ///
@@ -106,6 +109,13 @@ impl Config {
             })?;
         }
         d.rows.map_or(Ok(()), |v| at_least("data.rows", v, 1))?;
+        if self.run.threads > MOST_THREADS {
+            let what = format!("must be at most {MOST_THREADS}, is {}; 0 takes one per core", self.run.threads);
+            return Err(Error::config("run.threads", what));
+        }
+        if self.run.device.trim().is_empty() {
+            return Err(Error::config("run.device", "names no device; give auto, cpu, gpu or an adapter"));
+        }
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
         if d.given.is_some() {
             let what = "is for conditional models; a \"flow\" has no conditions, leave it out";
@@ -148,11 +158,13 @@ mod tests {
     #[test]
     fn out_of_range_values_are_named() {
         type Change = fn(&mut super::Config);
-        let cases: [(&str, Change); 12] = [
+        let cases: [(&str, Change); 14] = [
             ("train.seed", |c| c.train.seed = 1 << 63),
             ("data.seed", |c| c.data.seed = u64::MAX),
             ("run.checkpoint_every", |c| c.run.checkpoint_every = Some(1 << 63)),
             ("train.warmup_epochs", |c| c.train.warmup_epochs = 1 << 63),
+            ("run.threads", |c| c.run.threads = 1025),
+            ("run.device", |c| c.run.device = " ".into()),
             ("train.epochs", |c| c.train.epochs = 0),
             ("train.lr", |c| c.train.lr = f64::NAN),
             ("train.beta2", |c| c.train.beta2 = 1.0),

@@ -34,9 +34,10 @@ pub fn write_atomic(path: &Path, force: bool, write: impl FnOnce(&mut dyn Write)
     Ok(())
 }
 
-/// Fails as [`write_atomic`] would if `path` must not be written, before any work is spent on its content.
+/// Fails as [`write_atomic`] would if `path` must not or cannot be written, before any work is spent on its content.
 pub fn check_output(path: &Path, force: bool) -> Result<()> {
-    target(path, force).map(drop)
+    let target = target(path, force)?;
+    Temporary::create_beside(&target).map(drop).map_err(|e| Error::io("create", path, e))
 }
 
 /// Removes the temporary files that killed processes left in a folder. Nobody else may be writing into it.
@@ -217,6 +218,7 @@ mod tests {
     fn places_that_cannot_be_written_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing/a.txt");
+        assert!(matches!(check_output(&missing, true), Err(Error::Io { action: "create", .. })));
         assert!(matches!(put(&missing, false, ""), Err(Error::Io { action: "create", path, .. }) if path == missing));
         fs::create_dir(folder.path().join("sub")).unwrap();
         assert!(matches!(put(&folder.path().join("sub"), true, ""), Err(Error::Io { .. })));

@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use super::atomic::write_atomic;
-use super::table::{Table, check_shape, narrow, open_regular};
+use super::precision::Precision;
+use super::table::{ALL, Choice, Table, check_shape, narrow, open_regular};
 use crate::error::{Error, Result};
 
 /// In order of preference: a comma may be part of names in a file of semicolons, hardly the other way round.
@@ -21,17 +22,38 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names.
 /// Empty lines are ignored, cells may be quoted, lines end in LF or CRLF.
 pub fn read_csv(path: &Path) -> Result<Table> {
+    read_chosen(path, ALL)
+}
+
+/// As [`read_csv`], some columns of it.
+pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
     let (file, length) = open_regular(path)?;
     if length == 0 {
         return Err(Error::format(path, "the file is empty"));
     }
     let (text, delimiter) = sniff(file, path)?;
+    let text = Quotes { text, line: 1, opened: None };
     let mut reader =
         ::csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text);
 
+    let result = records(&mut reader, path, choice);
+    // A quote that is never closed swallows the rest of the file, whose last record then is a strange one.
+    let at_end = result.is_err() && !reader.read_byte_record(&mut ::csv::ByteRecord::new()).unwrap_or(true);
+    match reader.get_ref().opened {
+        Some(line) if at_end => Err(Error::format(path, format!("the quote opened in line {line} is never closed"))),
+        _ => result,
+    }
+}
+
+/// The table of all records.
+fn records(reader: &mut ::csv::Reader<impl Read>, path: &Path, choice: Choice<'_>) -> Result<Table> {
     let mut names: Option<Vec<String>> = None;
     let mut dim = 0;
+    let mut row = 0;
     let mut values = Vec::new();
+    // Indices of the columns that are read, once they are known.
+    let mut chosen: Option<Vec<usize>> = None;
+    let mut precision = Precision::new(0);
     let mut record = ::csv::ByteRecord::new();
     loop {
         let more = reader.read_byte_record(&mut record).map_err(|e| match e.into_kind() {
@@ -52,20 +74,36 @@ pub fn read_csv(path: &Path) -> Result<Table> {
                 continue;
             }
         }
-        let row = values.len() / dim + 1;
+        row += 1;
         if record.len() != dim {
             let line = record.position().map_or(0, ::csv::Position::line);
             let what = format!("row {row} (line {line}) has {} cells where {dim} are expected", record.len());
             return Err(Error::format(path, what));
         }
-        for (column, cell) in record.iter().enumerate() {
-            let value = number(cell).map_err(|what| Error::Cell {
+        let chosen = match &chosen {
+            Some(chosen) => chosen,
+            None => {
+                let columns = choice(names.as_deref().unwrap_or_default(), dim)?.unwrap_or_else(|| (0..dim).collect());
+                let nameless = |&&column: &&usize| names.as_ref().is_some_and(|names| names[column].is_empty());
+                if let Some(column) = columns.iter().find(nameless) {
+                    let column = column + 1;
+                    let what =
+                        format!("column {column} has no name; give it one, or drop it if it only counts the rows");
+                    return Err(Error::format(path, what));
+                }
+                precision = Precision::new(columns.len());
+                chosen.insert(columns)
+            }
+        };
+        for (i, &column) in chosen.iter().enumerate() {
+            let (exact, value) = number(&record[column]).map_err(|what| Error::Cell {
                 path: path.into(),
                 row,
                 column: column + 1,
                 name: names.as_ref().map(|names| names[column].clone()),
                 what,
             })?;
+            precision.add(i, exact, value);
             values.push(value);
         }
     }
@@ -73,7 +111,30 @@ pub fn read_csv(path: &Path) -> Result<Table> {
         let what = if names.is_some() { "there is a line of names and no row of numbers" } else { "there are no rows" };
         return Err(Error::format(path, what));
     }
-    Table::new(names.unwrap_or_default(), dim, values)
+    let chosen = chosen.unwrap_or_default();
+    let names = names.map_or(Vec::new(), |names| chosen.iter().map(|&column| names[column].clone()).collect());
+    Ok(Table::new(names, chosen.len(), values)?.with_coarse(precision.coarse()))
+}
+
+/// A text that remembers in which line its last quote was opened, while it is open.
+struct Quotes<R> {
+    text: R,
+    line: u64,
+    opened: Option<u64>,
+}
+
+impl<R: Read> Read for Quotes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.text.read(buffer)?;
+        for byte in &buffer[..count] {
+            match byte {
+                b'"' => self.opened = if self.opened.is_some() { None } else { Some(self.line) },
+                b'\n' => self.line += 1,
+                _ => {}
+            }
+        }
+        Ok(count)
+    }
 }
 
 /// Reads the first two lines, finds the delimiter, and gives the whole text back without its byte order mark.
@@ -148,6 +209,7 @@ fn is_header(record: &::csv::ByteRecord, path: &Path) -> Result<bool> {
     Err(Error::Cell { path: path.into(), row: 1, column: column + 1, name: None, what })
 }
 
+/// Names of the columns. One that is not read needs none.
 fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
     let mut seen = std::collections::HashSet::new();
@@ -158,11 +220,7 @@ fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
                 Error::format(path, format!("the name of column {column} is not UTF-8 text; save the file as UTF-8"))
             })?
             .trim();
-        if name.is_empty() {
-            let what = format!("column {column} has no name; give it one, or drop it if it only counts the rows");
-            return Err(Error::format(path, what));
-        }
-        if !seen.insert(name.to_owned()) {
+        if !name.is_empty() && !seen.insert(name.to_owned()) {
             return Err(Error::format(
                 path,
                 format!("two columns have the name `{name}` (the second is column {column})"),
@@ -173,8 +231,8 @@ fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The value of a cell, or what is wrong with it.
-fn number(cell: &[u8]) -> Result<f32, String> {
+/// The value of a cell as it is written and rounded, or what is wrong with it.
+fn number(cell: &[u8]) -> Result<(f64, f32), String> {
     let text = std::str::from_utf8(cell).map_err(|_| "not UTF-8 text".to_owned())?.trim();
     if text.is_empty() {
         return Err("the cell is empty".into());
@@ -195,7 +253,7 @@ fn number(cell: &[u8]) -> Result<f32, String> {
     if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) {
         return Err(format!("{} is too large for a 32-bit float", text.chars().take(40).collect::<String>()));
     }
-    narrow(value)
+    Ok((value, narrow(value)?))
 }
 
 /// Writes a text table with commas; `names` is empty or has one name a column. Numbers have as many digits as it takes to
@@ -263,7 +321,7 @@ mod tests {
         for (text, value) in
             [("1", 1.0), (" -2.5e3 ", -2500.0), ("+.5", 0.5), ("7.", 7.0), ("1e-60", 0.0), ("3.4e38", 3.4e38)]
         {
-            assert_eq!(number(text.as_bytes()), Ok(value), "{text}");
+            assert_eq!(number(text.as_bytes()).map(|n| n.1), Ok(value), "{text}");
         }
         let cases: [(&[u8], &str); 12] = [
             (b"", "empty"),

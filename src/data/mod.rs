@@ -9,6 +9,7 @@ pub mod csv;
 pub mod fourier;
 pub mod lens;
 pub mod npy;
+mod precision;
 pub mod standardize;
 pub mod table;
 

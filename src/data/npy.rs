@@ -8,7 +8,8 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::atomic::write_atomic;
-use super::table::{Table, narrow, open_regular};
+use super::precision::Precision;
+use super::table::{ALL, Choice, Table, narrow, open_regular};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -39,11 +40,17 @@ struct Item {
 
 /// Reads a one- or two-dimensional array. One dimension makes one column. Names are absent.
 pub fn read_npy(path: &Path) -> Result<Table> {
+    read_chosen(path, ALL)
+}
+
+/// As [`read_npy`], some columns of it.
+pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
     let (file, length) = open_regular(path)?;
     let mut input = BufReader::with_capacity(CHUNK, file);
     let header = read_header(&mut input, length, path)?;
-    let values = read_values(&mut input, &header, path)?;
-    Table::new(Vec::new(), header.dim, values)
+    let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
+    let (values, precision) = read_values(&mut input, &header, &chosen, path)?;
+    Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()))
 }
 
 /// Parses the header and checks it against the length of the file.
@@ -108,14 +115,20 @@ fn read_header(input: &mut BufReader<File>, length: u64, path: &Path) -> Result<
     Ok(Header { item, fortran, rows: size(rows)?, dim: size(dim)? })
 }
 
-fn read_values(input: &mut impl Read, header: &Header, path: &Path) -> Result<Vec<f32>> {
+/// The values of the chosen columns, row by row.
+fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &Path) -> Result<(Vec<f32>, Precision)> {
     let &Header { item, fortran, rows, dim } = header;
     let count = rows * dim;
+    let kept = chosen.len();
+    // Where a column goes.
+    let mut places = vec![None; dim];
+    chosen.iter().enumerate().for_each(|(place, &column)| places[column] = Some(place));
+    let mut precision = Precision::new(kept);
     let mut values: Vec<f32> = Vec::new();
     values
-        .try_reserve_exact(count)
-        .map_err(|_| Error::format(path, format!("{rows} x {dim} values do not fit in memory")))?;
-    values.resize(count, 0.0);
+        .try_reserve_exact(rows * kept)
+        .map_err(|_| Error::format(path, format!("{rows} x {kept} values do not fit in memory")))?;
+    values.resize(rows * kept, 0.0);
     let decode = item.decoder();
     let mut buffer = vec![0; CHUNK.min(count * item.size)];
     let mut index = 0;
@@ -124,17 +137,23 @@ fn read_values(input: &mut impl Read, header: &Header, path: &Path) -> Result<Ve
         input.read_exact(&mut buffer[..bytes]).map_err(|e| Error::io("read", path, e))?;
         for raw in buffer[..bytes].chunks_exact(item.size) {
             let (row, column) = if fortran { (index % rows, index / rows) } else { (index / dim, index % dim) };
-            values[row * dim + column] = narrow(decode(raw)).map_err(|what| Error::Cell {
+            index += 1;
+            let Some(place) = places[column] else { continue };
+            let exact = decode(raw);
+            let value = narrow(exact).map_err(|what| Error::Cell {
                 path: path.into(),
                 row: row + 1,
                 column: column + 1,
                 name: None,
                 what,
             })?;
-            index += 1;
+            if item.size > 2 {
+                precision.add(place, exact, value);
+            }
+            values[row * kept + place] = value;
         }
     }
-    Ok(values)
+    Ok((values, precision))
 }
 
 impl Item {

@@ -1,5 +1,6 @@
 //! A table of finite numbers: what every data file becomes.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -21,7 +22,15 @@ pub struct Table {
     pub columns: Vec<String>,
     dim: usize,
     values: Vec<f32>, // (rows, dim)
+    coarse: Vec<usize>,
 }
+
+/// Says which columns of a file are read, in which order, from their names (none where the file has none) and their
+/// number; all of them where it says `None`. Cells of the others may hold anything.
+pub(super) type Choice<'a> = &'a dyn Fn(&[String], usize) -> Result<Option<Vec<usize>>>;
+
+/// All columns.
+pub(super) const ALL: Choice<'static> = &|_, _| Ok(None);
 
 impl Table {
     /// A table from row-major values. `columns` is empty or has `dim` names.
@@ -39,16 +48,29 @@ impl Table {
         if !columns.is_empty() && columns.len() != dim {
             return wrong("names of columns", dim, columns.len());
         }
-        Ok(Self { rows: values.len() / dim, dim, columns, values })
+        Ok(Self { rows: values.len() / dim, dim, columns, values, coarse: Vec::new() })
     }
 
     /// Reads a file by its extension: `.npy` or `.csv`.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        match Format::of(path)? {
-            Format::Npy => npy::read_npy(path),
-            Format::Csv => csv::read_csv(path),
-        }
+        read(path.as_ref(), ALL)
+    }
+
+    /// Reads some columns of a file, as [`Table::select`] chooses them. The others may hold anything.
+    pub fn read_columns<S: AsRef<str>>(path: impl AsRef<Path>, wanted: &[S]) -> Result<Self> {
+        read(path.as_ref(), &|names, dim| choose(names, dim, wanted).map(Some))
+    }
+
+    /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all names
+    /// of the file.
+    pub fn read_named(path: impl AsRef<Path>, wanted: &[String]) -> Result<(Self, Vec<String>)> {
+        let all = RefCell::new(Vec::new());
+        let table = read(path.as_ref(), &|names, _| {
+            all.replace(names.to_vec());
+            let index = |name| names.iter().position(|n| n == name);
+            Ok(if wanted.is_empty() { None } else { wanted.iter().map(index).collect() })
+        })?;
+        Ok((table, all.into_inner()))
     }
 
     /// Writes a file by its extension. Only `.csv` keeps the names.
@@ -83,53 +105,94 @@ impl Table {
 
     /// What to call column `i` (counted from 0) in a message: its name, or `column 3` (counted from 1).
     pub fn column_label(&self, i: usize) -> String {
-        self.columns.get(i).cloned().unwrap_or_else(|| format!("column {}", i + 1))
+        label(&self.columns, i)
     }
 
     /// The table of some columns in the given order. Each is a name, or a number counted from 1 as in error messages;
     /// a name wins over a number.
     pub fn select<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Self> {
-        if wanted.is_empty() {
-            return Err(Error::config("data.columns", "no column is chosen; name at least one"));
-        }
-        let mut chosen = Vec::with_capacity(wanted.len());
-        for name in wanted {
-            let index = self.find(name.as_ref())?;
-            if chosen.contains(&index) {
-                return Err(Error::config("data.columns", format!("{} is chosen twice", self.column_label(index))));
-            }
-            chosen.push(index);
-        }
+        let chosen = choose(&self.columns, self.dim, wanted)?;
         let columns = if self.columns.is_empty() {
             Vec::new()
         } else {
             chosen.iter().map(|&i| self.columns[i].clone()).collect()
         };
         let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
-        Self::new(columns, chosen.len(), values)
+        let coarse = (0..chosen.len()).filter(|&i| self.coarse.contains(&chosen[i])).collect();
+        Ok(Self { coarse, ..Self::new(columns, chosen.len(), values)? })
     }
 
-    fn find(&self, wanted: &str) -> Result<usize> {
-        if let Some(index) = self.columns.iter().position(|name| name == wanted) {
-            return Ok(index);
-        }
-        if let Ok(number @ 1..) = wanted.parse::<usize>()
-            && number <= self.dim
-        {
-            return Ok(number - 1);
-        }
-        let known = match &self.columns[..] {
-            [] => "have no names".to_owned(),
-            names if names.len() <= 30 => format!("are named {}", names.join(", ")),
-            names => format!("are named {}, ...", names[..30].join(", ")),
-        };
-        let what = format!("there is no column `{wanted}`; the columns have numbers 1 to {} and {known}", self.dim);
-        Err(Error::config("data.columns", what))
+    /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
+    pub(super) fn with_coarse(self, coarse: Vec<usize>) -> Self {
+        Self { coarse, ..self }
+    }
+
+    /// The columns (from 0) of the file whose numbers are so close together, for their size, that rounding them to 32-bit
+    /// floats changed them much.
+    pub fn coarse(&self) -> &[usize] {
+        &self.coarse
+    }
+
+    /// What to tell where [`Table::coarse`] names a column.
+    pub fn coarse_note(&self) -> Option<String> {
+        let names: Vec<_> = self.coarse.iter().map(|&i| self.column_label(i)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "numbers closer together than 32-bit floats can tell apart: {}; subtract an offset from the column first \
+                 (for example its first number), so that what differs is not rounded away",
+                names.join(", ")
+            )
+        })
     }
 
     /// SHA-256 of shape and values in hexadecimal: equal for the same numbers in different files, whatever the names.
     pub fn fingerprint(&self) -> String {
         fingerprint(self.dim, &self.values)
+    }
+}
+
+/// Indices of the columns that [`Table::select`] means.
+fn choose<S: AsRef<str>>(names: &[String], dim: usize, wanted: &[S]) -> Result<Vec<usize>> {
+    if wanted.is_empty() {
+        return Err(Error::config("data.columns", "no column is chosen; name at least one"));
+    }
+    let mut chosen = Vec::with_capacity(wanted.len());
+    for name in wanted {
+        let index = find(names, dim, name.as_ref())?;
+        if chosen.contains(&index) {
+            return Err(Error::config("data.columns", format!("{} is chosen twice", label(names, index))));
+        }
+        chosen.push(index);
+    }
+    Ok(chosen)
+}
+
+fn find(names: &[String], dim: usize, wanted: &str) -> Result<usize> {
+    if let Some(index) = names.iter().position(|name| name == wanted) {
+        return Ok(index);
+    }
+    if let Ok(number @ 1..) = wanted.parse::<usize>()
+        && number <= dim
+    {
+        return Ok(number - 1);
+    }
+    let known = match names {
+        [] => "have no names".to_owned(),
+        names if names.len() <= 30 => format!("are named {}", names.join(", ")),
+        names => format!("are named {}, ...", names[..30].join(", ")),
+    };
+    let what = format!("there is no column `{wanted}`; the columns have numbers 1 to {dim} and {known}");
+    Err(Error::config("data.columns", what))
+}
+
+fn label(names: &[String], i: usize) -> String {
+    names.get(i).cloned().unwrap_or_else(|| format!("column {}", i + 1))
+}
+
+fn read(path: &Path, choice: Choice<'_>) -> Result<Table> {
+    match Format::of(path)? {
+        Format::Npy => npy::read_chosen(path, choice),
+        Format::Csv => csv::read_chosen(path, choice),
     }
 }
 

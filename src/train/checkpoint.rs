@@ -5,6 +5,8 @@
 //! own: they are functions of the seed in the settings and of the position.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -92,6 +94,21 @@ impl Checkpoint {
         }
         let About { columns, standardize, .. } = self.about.clone();
         Ok(ModelFile { plan: plan.into(), weights: self.state.weights.clone(), columns, standardize })
+    }
+
+    /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.
+    pub fn is_one(path: &Path) -> bool {
+        let header = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(path)?;
+            let mut length = [0; 8];
+            file.read_exact(&mut length)?;
+            let mut header = Vec::new();
+            file.take(u64::from_le_bytes(length)).read_to_end(&mut header)?;
+            Ok(header)
+        };
+        // Only a regular file has an end.
+        let key = format!("\"{KEY}\"").into_bytes();
+        path.is_file() && header().is_ok_and(|header| header.windows(key.len()).any(|window| window == key))
     }
 
     /// Writes the file atomically over what may be there.
@@ -225,7 +242,7 @@ impl Store {
     /// The newest checkpoint that is whole, its file, and why newer ones were passed over. None where there are none.
     ///
     /// # Errors
-    /// That of the newest file where none is whole.
+    /// [`Error::Format`] with all files where none is whole.
     pub fn latest(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<Error>)>> {
         let mut passed_over = Vec::new();
         for (_, path) in self.files()?.into_iter().rev() {
@@ -234,10 +251,16 @@ impl Store {
                 Err(error) => passed_over.push(error),
             }
         }
-        match passed_over.into_iter().next() {
-            Some(error) => Err(error),
-            None => Ok(None),
+        if passed_over.is_empty() {
+            return Ok(None);
         }
+        let list: Vec<_> = passed_over.iter().map(Error::to_string).collect();
+        let what = format!(
+            "no checkpoint is whole, so the run cannot go on; start it again: hintflow train --config {} ({})",
+            self.folder.with_file_name("config.toml").display(),
+            list.join("; ")
+        );
+        Err(Error::format(&self.folder, what))
     }
 
     /// Removes all checkpoints.

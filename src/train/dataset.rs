@@ -51,13 +51,15 @@ impl Dataset {
         if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
             return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
         }
+        let notes = train.coarse_note().into_iter().collect();
         let rows = Rows {
             name: name.into(),
             dim: train.dim(),
             columns: train.columns.clone(),
+            coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(Table::into_values).unwrap_or_default(),
-            notes: Vec::new(),
+            notes,
         };
         rows.prepare(config, None)
     }
@@ -120,6 +122,8 @@ pub(super) struct Rows {
     name: String,
     dim: usize,
     columns: Vec<String>,
+    /// Columns that lost much by rounding, from 0.
+    coarse: Vec<usize>,
     train: Arc<[f32]>,
     test: Vec<f32>,
     notes: Vec<String>,
@@ -147,7 +151,7 @@ impl Rows {
     /// Standardises, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, dim, columns, mut train, mut test, mut notes } = self;
+        let Self { name, dim, columns, coarse, mut train, mut test, mut notes } = self;
         if let Some(file) = init
             && file.plan.spec.dim as usize != dim
         {
@@ -168,7 +172,9 @@ impl Rows {
             // In place: nobody else has the rows yet.
             s.apply(Arc::make_mut(&mut train))?;
             s.apply(&mut test)?;
-            let constant = s.constant_names(&columns);
+            // What rounding made constant is told already, and is none.
+            let constant = s.constant.iter().copied().filter(|c| !coarse.contains(c)).collect();
+            let constant = Standardizer { constant, ..s.clone() }.constant_names(&columns);
             if !constant.is_empty() && config.data.preset.is_none() {
                 let list = constant.join(", ");
                 notes
@@ -198,6 +204,7 @@ fn simulate_lens(config: &Config) -> Result<Rows> {
         name: Preset::Lens.name().into(),
         dim: lens::DIM,
         columns: lens::column_names(),
+        coarse: Vec::new(),
         train,
         test: test.to_vec(),
         notes: Vec::new(),
@@ -232,10 +239,10 @@ fn read(config: &Config) -> Result<Rows> {
         let what = "no data: name a preset (lens) or a table (.npy, .csv) to train on";
         return Err(Error::config("data.path", what));
     };
-    let mut table = Table::read(path)?;
-    if let Some(columns) = &config.data.columns {
-        table = table.select(&columns.0)?;
-    }
+    let table = match &config.data.columns {
+        Some(columns) => Table::read_columns(path, &columns.0)?,
+        None => Table::read(path)?,
+    };
     let Ok(mut rows) = u32::try_from(table.rows) else {
         return Err(Error::format(path, "has 2^32 rows or more; split it"));
     };
@@ -253,7 +260,7 @@ fn read(config: &Config) -> Result<Rows> {
         n => n,
     };
     let held_out = held_out.min(rows - 1) as usize;
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = table.coarse_note().into_iter().collect();
     if held_out == 0 && share > 0.0 {
         notes.push("too few rows to hold any out: there is no test loss".into());
     }
@@ -262,8 +269,9 @@ fn read(config: &Config) -> Result<Rows> {
         table.dim(),
         table.columns.clone(),
     );
+    let coarse = table.coarse().to_vec();
     let (train, test) = split(table, rows, held_out, config.data.seed);
-    Ok(Rows { name, dim, columns, train, test, notes })
+    Ok(Rows { name, dim, columns, coarse, train, test, notes })
 }
 
 /// Training and held-out rows of the first `rows` rows of a table, both in the table's order.

@@ -13,10 +13,11 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::checkpoint::Store;
-use super::clock;
+use super::checkpoint::{Checkpoint, Store};
+use super::{clock, manifest};
 use crate::data::atomic::remove_temporaries;
 use crate::error::{Error, Result};
+use crate::flow::ModelFile;
 
 /// The folder of a run. Holding one keeps other processes from training into it.
 #[derive(Debug)]
@@ -26,7 +27,8 @@ pub struct RunFolder {
 }
 
 /// Files that a run writes at the top of its folder.
-const FILES: [&str; 4] = [CONFIG, "manifest.json", "metrics.csv", MODEL];
+const FILES: [&str; 4] = [CONFIG, MANIFEST, "metrics.csv", MODEL];
+const MANIFEST: &str = "manifest.json";
 const CONFIG: &str = "config.toml";
 const MODEL: &str = "model.safetensors";
 const CHECKPOINTS: &str = "checkpoints";
@@ -62,11 +64,14 @@ impl RunFolder {
     /// Fails as [`RunFolder::create`] would, before any work is spent.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `force` is not set, or where it is a file.
+    /// [`Error::Exists`] where the folder is not empty and `force` is not set, [`Error::Format`] where it is a file.
     pub fn check(path: &Path, force: bool) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => Err(Error::Exists { path: path.into() }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+                let what = "is, or lies below, a file and not a folder; choose another name for the run folder";
+                Err(Error::format(path, what))
+            }
             Err(e) => Err(Error::io("read", path, e)),
             Ok(mut entries) => match entries.next() {
                 Some(_) if !force => Err(Error::Exists { path: path.into() }),
@@ -99,11 +104,30 @@ impl RunFolder {
     }
 
     /// Whether [`RunFolder::create`] by force would remove this file, so that it must not be an input of the new run.
-    pub(super) fn replaces(path: &Path, file: &Path) -> bool {
+    pub fn replaces(path: &Path, file: &Path) -> bool {
         let (Ok(file), Ok(path)) = (file.canonicalize(), path.canonicalize()) else { return false };
         // What is there counts, and not how it is spelled: the files may be links.
         let same = |own: PathBuf| own.canonicalize().is_ok_and(|own| own == file);
         file.starts_with(path.join(CHECKPOINTS)) || files_of(&path).any(same)
+    }
+
+    /// Makes the folder of [`RunFolder::default_path`]: another one where another process takes it first.
+    ///
+    /// # Errors
+    /// As [`RunFolder::create`].
+    pub fn create_default(name: &str, seed: u64) -> Result<Self> {
+        const ATTEMPTS: usize = 100;
+        let mut last = Self::create(&Self::default_path(name, seed), false);
+        for _ in 1..ATTEMPTS {
+            match last {
+                // Taken, or locked: it exists now, and the next name is another.
+                Err(Error::Exists { .. } | Error::Format { .. }) => {
+                    last = Self::create(&Self::default_path(name, seed), false);
+                }
+                done => return done,
+            }
+        }
+        last
     }
 
     /// Takes the folder of an earlier run.
@@ -168,7 +192,7 @@ impl RunFolder {
 
     /// Facts about the run.
     pub fn manifest(&self) -> PathBuf {
-        self.path.join("manifest.json")
+        self.path.join(MANIFEST)
     }
 
     /// One line per epoch.
@@ -203,27 +227,57 @@ pub fn config_of(run: &Path) -> PathBuf {
     run.join(CONFIG)
 }
 
-/// The model file that RUN on the command line means: a model file, or a run folder with one.
+/// Reads the model that RUN on the command line means: that of a model file, of a run folder or of a checkpoint.
+///
+/// # Errors
+/// Those of [`model_of`], [`ModelFile::read`] and [`Checkpoint::read`].
+pub fn read_model(run: &Path) -> Result<ModelFile> {
+    let path = model_of(run)?;
+    if !Checkpoint::is_one(&path) {
+        return ModelFile::read(&path);
+    }
+    Checkpoint::read(&path)?.model().map_err(|e| Error::format(path, e.to_string()))
+}
+
+/// The file that RUN on the command line means: a model file or a checkpoint itself, or the model of a run folder.
 ///
 /// # Errors
 /// [`Error::Io`] where there is neither, [`Error::Format`] where a run has no model yet.
 pub fn model_of(run: &Path) -> Result<PathBuf> {
     let metadata = std::fs::metadata(run).map_err(|e| Error::io("read", run, e))?;
-    if !metadata.is_dir() {
+    if metadata.is_file() {
         return Ok(run.into());
+    }
+    if !metadata.is_dir() {
+        return Err(Error::format(run, "is not a regular file"));
     }
     let model = run.join(MODEL);
     if model.is_file() {
         return Ok(model);
     }
-    let what = match run.join(CONFIG).is_file() {
-        true => format!(
-            "holds no {MODEL}: the training is not finished; go on with `hintflow train --resume {}`",
-            run.display()
-        ),
-        false => format!("holds no {MODEL}; give a run folder or a model file"),
+    let checkpoint = || Store::new(run.join(CHECKPOINTS)).files().unwrap_or_default().pop().map(|(_, path)| path);
+    let what = if !run.join(CONFIG).is_file() {
+        format!("holds no {MODEL}; give a run folder, a model file or a checkpoint")
+    } else if is_training(run) {
+        format!("holds no {MODEL} yet: the training is still running; wait for it, or take its newest checkpoint")
+    } else if manifest::says(&run.join(MANIFEST), manifest::DIVERGED) {
+        // To resume would come to the same end.
+        let good = checkpoint().map_or(String::new(), |path| {
+            let path = path.display();
+            format!("; its last good checkpoint {path} can be used in its place, or be trained on with --init {path} and a smaller train.lr")
+        });
+        format!("holds no {MODEL}: the training diverged{good}")
+    } else {
+        let run = run.display();
+        format!("holds no {MODEL}: the training is not finished; go on with `hintflow train --resume {run}`")
     };
     Err(Error::format(run, what))
+}
+
+/// Whether a process trains into a folder now.
+fn is_training(run: &Path) -> bool {
+    let file = File::options().append(true).open(run.join(CHECKPOINTS).join(LOCK));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]
@@ -261,7 +315,7 @@ mod tests {
         assert!(foreign.iter().all(|name| path.join(name).exists()));
         let file = top.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(matches!(RunFolder::create(&file, true), Err(Error::Exists { .. })));
+        assert!(matches!(RunFolder::create(&file, true), Err(Error::Format { .. })));
     }
 
     #[test]
@@ -304,6 +358,9 @@ mod tests {
         assert!(model_of(top.path()).unwrap_err().to_string().contains("give a run folder"));
         std::fs::write(config_of(top.path()), "").unwrap();
         assert!(model_of(top.path()).unwrap_err().to_string().contains("--resume"));
+        let held = RunFolder::open(top.path()).unwrap();
+        assert!(model_of(top.path()).unwrap_err().to_string().contains("still running"));
+        drop(held);
         std::fs::write(top.path().join(MODEL), "").unwrap();
         assert_eq!(model_of(top.path()).unwrap(), top.path().join(MODEL));
         assert_eq!(model_of(&config_of(top.path())).unwrap(), config_of(top.path()));

@@ -16,7 +16,7 @@ pub struct Manifest {
     pub version: &'static str,
     /// The command line, word by word.
     pub command: Vec<String>,
-    /// "running", "finished", "interrupted" or "failed".
+    /// "running", "finished", "interrupted", "diverged" or "failed".
     pub status: &'static str,
     /// Begin of this process, UTC.
     pub started: String,
@@ -64,12 +64,17 @@ impl Manifest {
     }
 }
 
-/// Whether a manifest says that its run is finished. One that cannot be read says nothing.
-pub(super) fn says_finished(path: &Path) -> bool {
+/// Status of a run that did all its epochs.
+pub(super) const FINISHED: &str = "finished";
+/// Status of a run whose loss became no number.
+pub(super) const DIVERGED: &str = "diverged";
+
+/// Whether a manifest gives its run this status. One that cannot be read says nothing.
+pub(super) fn says(path: &Path, status: &str) -> bool {
     #[derive(Deserialize)]
     struct Status {
         status: String,
     }
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    serde_json::from_str::<Status>(&text).is_ok_and(|s| s.status == "finished")
+    serde_json::from_str::<Status>(&text).is_ok_and(|s| s.status == status)
 }

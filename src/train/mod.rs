@@ -5,6 +5,7 @@
 //! Everything random is a function of the seed and the number of the step or epoch, so a checkpoint holds a position
 //! and no generator, and a training that was killed and resumed ends with the bits of one that was not.
 
+mod belongs;
 pub mod checkpoint;
 mod clock;
 mod dataset;

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::belongs::{belongs, settings_that_matter};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
-use super::folder::{self, RunFolder};
+use super::folder::{self, RunFolder, model_of, read_model};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
@@ -91,18 +92,18 @@ pub fn start(
         keeps_inputs(out, &config)?;
     }
     absolute(&mut config)?;
-    let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
+    let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(&config, init.as_ref())?;
     let flow = model(&mut config, &data, init, engine)?;
-    let path = match config.run.out.take() {
-        Some(out) => out,
-        None => RunFolder::default_path(&data.name, config.train.seed),
-    };
+    let out = config.run.out.take();
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
     let trainer = Trainer::new(&flow, &config, &data)?;
     // From here on an earlier run is gone.
-    let folder = RunFolder::create(&path, options.force)?;
+    let folder = match out {
+        Some(out) => RunFolder::create(&out, options.force)?,
+        None => RunFolder::create_default(&data.name, config.train.seed)?,
+    };
     let metrics = Metrics::create(&folder.metrics())?;
     let settings = folder.config();
     let mut run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None };
@@ -111,6 +112,14 @@ pub fn start(
     run.save()?;
     crate::data::atomic::write_atomic(&settings, true, |file| file.write_all(text.as_bytes()))?;
     run.train(observer)
+}
+
+/// All choices made for a new run: what the sources gave, on top of the choices of the model that it starts from.
+///
+/// # Errors
+/// Those of [`Layers::resolve_with`] and [`read_model`].
+pub fn settings(layers: &Layers) -> Result<Config> {
+    layers.resolve_with(read_model)
 }
 
 /// The settings of a run that is to be resumed.
@@ -138,7 +147,7 @@ pub fn resume(
 ) -> Result<Outcome> {
     let folder = RunFolder::open(path)?;
     let found = folder.checkpoints().latest()?;
-    if manifest::says_finished(&folder.manifest()) && folder.model().is_file() {
+    if manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
         let step = found.map_or(0, |(checkpoint, ..)| checkpoint.state.position.step);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         observer.note(&format!(
@@ -153,7 +162,7 @@ pub fn resume(
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
     let init = match &found {
         Some((checkpoint, file, _)) => Some(checkpoint.model().map_err(|e| Error::format(file, e.to_string()))?),
-        None => config.model.init.as_deref().map(ModelFile::read).transpose()?,
+        None => config.model.init.as_deref().map(read_model).transpose()?,
     };
     let rows = Rows::load(&config)?;
     if let Some((checkpoint, file, passed_over)) = &found {
@@ -196,16 +205,24 @@ pub fn resume(
 /// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
 pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
     absolute(config)?;
-    let init = config.model.init.as_deref().map(ModelFile::read).transpose()?;
+    let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(config, init.as_ref())?;
     let spec = complete(config, &data)?;
+    // Whether there can be such a model.
+    Plan::new(&spec)?;
     Ok((data, spec))
 }
 
 /// Completes the settings that depend on the rows; returns the model they ask for.
 fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
     data.complete(config)?;
-    config.model.spec(data.dim as u32)
+    config.model.spec(data.dim as u32).map_err(|e| match (e, &config.data.path) {
+        (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
+            let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
+            Error::config("data.path", what)
+        }
+        (other, _) => other,
+    })
 }
 
 /// The model of a training on a device, new or with the weights of `init`; completes the settings.
@@ -229,8 +246,13 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
 
 /// Whether a new run in `out` leaves the files alone that it begins from.
 fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
-    for (key, input) in [("model.init", &config.model.init), ("data.path", &config.data.path)] {
-        if let Some(input) = input.as_deref().filter(|input| RunFolder::replaces(out, input)) {
+    let (data, model) = (&config.data, &config.model);
+    for (key, input) in [("model.init", &model.init), ("data.path", &data.path), ("data.given", &data.given)] {
+        // A run folder stands for its model.
+        let replaced = |input: &&Path| {
+            RunFolder::replaces(out, input) || model_of(input).is_ok_and(|file| RunFolder::replaces(out, &file))
+        };
+        if let Some(input) = input.as_deref().filter(replaced) {
             let what = format!(
                 "{} is a file of the earlier run in {}, which the new run replaces; choose another --out, or copy the file",
                 input.display(),
@@ -248,61 +270,6 @@ fn absolute(config: &mut Config) -> Result<()> {
         *path = std::path::absolute(&*path).map_err(|e| Error::io("find", &*path, e))?;
     }
     Ok(())
-}
-
-/// Whether a checkpoint is one of this training.
-fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, rows: &Rows) -> Result<()> {
-    let other = |what: String| Err(Error::format(file, what));
-    let (theirs, ours) = (&checkpoint.about.spec, config.model.spec(checkpoint.about.spec.dim)?);
-    if *theirs != ours {
-        return other(format!("is a checkpoint of another model ({theirs:?}); this run's model is {ours:?}"));
-    }
-    if checkpoint.about.data != rows.fingerprint() {
-        return other(format!(
-            "was made on other data: the rows of {} have changed since; restore them, or start a new run with --init",
-            config.data.path.as_ref().map_or("the simulated data set".into(), |p| p.display().to_string())
-        ));
-    }
-    let ours = settings_that_matter(config)?;
-    if let Ok(theirs) = checkpoint.about.config.parse::<toml::Table>()
-        && let Some(key) = difference(&theirs, &ours)
-    {
-        return other(format!(
-            "was made with another `{key}` than config.toml has; restore it, or start a new run with --init"
-        ));
-    }
-    Ok(())
-}
-
-/// All settings but those that may change when a run goes on.
-fn settings_that_matter(config: &Config) -> Result<toml::Table> {
-    let mut table: toml::Table =
-        config.to_toml()?.parse().unwrap_or_else(|e| unreachable!("settings that do not read back: {e}"));
-    table.remove("run");
-    // Where the same rows lie is no matter: the fingerprint is that of the rows. Nor does the file that the weights
-    // came from matter: the checkpoint holds them.
-    for (section, name) in [("data", "path"), ("model", "init")] {
-        if let Some(toml::Value::Table(values)) = table.get_mut(section) {
-            values.remove(name);
-        }
-    }
-    Ok(table)
-}
-
-fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
-    let keys = |t: &toml::Table| t.keys().cloned().collect::<Vec<_>>();
-    for key in keys(a).into_iter().chain(keys(b)) {
-        match (a.get(&key), b.get(&key)) {
-            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => {
-                if let Some(inner) = difference(a, b) {
-                    return Some(format!("{key}.{inner}"));
-                }
-            }
-            (a, b) if a == b => {}
-            _ => return Some(key),
-        }
-    }
-    None
 }
 
 /// What to tell where the held-out rows were better scored long before the end.
@@ -359,8 +326,9 @@ impl Run<'_> {
         }
         self.pictures(observer, matches!(result, Ok(true)));
         manifest.status = match &result {
-            Ok(true) => "finished",
+            Ok(true) => manifest::FINISHED,
             Ok(false) => "interrupted",
+            Err(Error::Diverged { .. }) => manifest::DIVERGED,
             Err(_) => "failed",
         };
         manifest.ended = Some(clock::now());
@@ -434,8 +402,11 @@ impl Run<'_> {
             Ok(files) if !files.is_empty() => files.last().map(|(_, path)| path.display().to_string()),
             _ => None,
         };
-        let good =
-            good.map_or("there is no checkpoint yet".into(), |path| format!("the last good checkpoint is {path}"));
+        let good = good.map_or("there is no checkpoint yet".into(), |path| {
+            format!(
+                "the last good checkpoint is {path}; start from it with --init {path} and a smaller train.lr, or start anew"
+            )
+        });
         Error::Diverged { step, loss, remedy: format!("{good}; {remedy}") }
     }
 

@@ -11,6 +11,7 @@ fn missing_and_damaged_tables_are_named() {
     place.write("text.csv", "a,b,c\n1,2,x\n");
     place.write("nan.csv", "a,b,c\n1,2,3\n1,nan,3\n");
     place.write("ragged.csv", "a,b,c\n1,2,3\n1,2\n");
+    place.write("quote.csv", "a,b,c\n1,2,\"3\"\n1,2,\"3\n1,2,3\n");
     place.write("empty.npy", "");
     place.write("torn.npy", b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4'");
     for (file, words) in [
@@ -21,6 +22,7 @@ fn missing_and_damaged_tables_are_named() {
         ("text.csv", &["text.csv", "row 1", "column 3", "`c`"]),
         ("nan.csv", &["nan.csv", "row 2", "column 2", "`b`"]),
         ("ragged.csv", &["ragged.csv", "row 2"]),
+        ("quote.csv", &["quote.csv", "the quote opened in line 3 is never closed"]),
         ("empty.npy", &["empty.npy"]),
         ("torn.npy", &["torn.npy"]),
         ("table.txt", &["table.txt", ".npy or .csv"]),
@@ -116,6 +118,13 @@ fn outputs_that_cannot_be_written_are_named() {
         place.line(&format!("sample run -n 3 -o {name} --device cpu")).fails(1, &[word]);
         place.line(&format!("simulate lens -n 3 -o {name}")).fails(1, &[word]);
     }
+    for line in [
+        "encode run table.csv -o z.npy --log-det no/such/x.npy --device cpu",
+        "simulate lens -n 3 -o z.npy --observations no/such/x.npy",
+    ] {
+        place.line(line).fails(1, &["no/such/x.npy"]);
+        assert!(!place.path("z.npy").exists(), "{line}");
+    }
     for other in ["z.npy", "./z.npy", "run/../z.npy"] {
         place.line(&format!("encode run table.csv -o z.npy --log-det {other} --device cpu")).fails(2, &["--log-det"]);
         place.line(&format!("simulate lens -n 3 -o z.npy --observations {other}")).fails(2, &["--observations"]);
@@ -150,6 +159,11 @@ fn a_new_run_does_not_remove_what_it_begins_from() {
     place.line(&format!("{again} --init run/model.safetensors")).fails(2, &["model.init", "run/model.safetensors"]);
     place.line(&format!("{again} --init ./run/../run/model.safetensors")).fails(2, &["model.init"]);
     place.line("train run/metrics.csv --device cpu --out run --force").fails(2, &["data.path", "run/metrics.csv"]);
+    place.line(&format!("{again} --init run")).fails(2, &["model.init", "run"]);
+    for config in ["run/config.toml", "./run/../run/config.toml"] {
+        place.line(&format!("{again} --config {config}")).fails(2, &["--config", "run/config.toml", "--out"]);
+    }
+    assert!(place.path("run/config.toml").exists());
     // What fails before the first step leaves the earlier run as it was.
     place.line(&format!("{again} --set model.width=60000 --set model.blocks=100")).fails(2, &["model"]);
     assert!(place.read("run/model.safetensors") == model && place.path("run/metrics.csv").exists());
@@ -182,8 +196,57 @@ fn run_folders_are_not_overwritten() {
     assert_ne!(place.read("run/model.safetensors"), model);
     assert_eq!(place.text("run/notes.txt"), "mine");
     place.write("file", "");
-    place.line("train table.csv --device cpu --out file").fails(1, &["file"]);
+    place.line("train table.csv --device cpu --out file --force").fails(1, &["file", "not a folder"]);
+    place.line("train table.csv --device cpu --out file").fails(1, &["file", "not a folder"]);
     place.line("train table.csv --device cpu --out file/below").fails(1, &["file/below"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn special_files_are_refused_and_a_full_stdout_is_named() {
+    let place = Place::new();
+    place.trained();
+    let pipe = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+    assert!(pipe.success());
+    for file in ["/dev/zero", "pipe"] {
+        let words = &[file, "not a regular file"];
+        place.line(&format!("sample {file} -n 3 --device cpu")).fails(1, words);
+        place.line(&format!("train table.csv --init {file} --device cpu --out x")).fails(1, words);
+        place.line(&format!("train table.csv --config {file} --device cpu --out x")).fails(1, words);
+    }
+    for line in ["sample run -n 5000 --device cpu", "log-prob run table.csv --device cpu", "devices"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let args: Vec<_> = line.split(' ').collect();
+        let done: crate::tool::Done = place.command(&args).stdout(full).output().unwrap().into();
+        done.fails(1, &["cannot write to stdout"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn variables_that_are_not_unicode_are_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    place.trained();
+    let bad = std::ffi::OsStr::from_bytes(b"\xff");
+    for line in ["sample run -n 2", "train table.csv --out x"] {
+        let args: Vec<_> = line.split(' ').collect();
+        let output = place.command(&args).env("HINTFLOW_RUN__DEVICE", bad).output().unwrap();
+        crate::tool::Done::from(output).fails(2, &["HINTFLOW_RUN__DEVICE", "Unicode"]);
+    }
+    let output = place.command(&["train", "table.csv", "--dry-run"]).env("HINTFLOW_DEVICE", "cpu").output().unwrap();
+    let done = crate::tool::Done::from(output).good();
+    assert!(done.stderr.contains("HINTFLOW_DEVICE is no setting"), "{}", done.stderr);
+}
+
+#[test]
+fn trainings_that_begin_at_once_have_folders_of_their_own() {
+    let place = Place::new();
+    place.table("table.csv", 60, 2);
+    let line = "train table.csv --device cpu --threads 1 --epochs 1 --set model.width=4";
+    let mut children: Vec<_> = (0..4).map(|_| place.spawn(line)).collect();
+    assert!(children.iter_mut().all(|child| child.wait().unwrap().success()));
+    assert_eq!(place.names("runs").len(), 4);
 }
 
 #[test]
@@ -207,6 +270,8 @@ fn nothing_and_too_much_are_refused() {
     place
         .line("train table.csv --device cpu --out x --set model.width=60000 --set model.blocks=60000")
         .fails(2, &["model"]);
+    place.write("wide.csv", format!("1{}\n2{}\n", ",1".repeat(70_000), ",2".repeat(70_000)));
+    place.line("train wide.csv --device cpu --out x").fails(2, &["wide.csv", "70001", "data.columns"]);
     place.line("train --device cpu").fails(2, &["lens"]);
     place.line("train nonsense --device cpu").fails(2, &["nonsense", "lens"]);
     place.line("train table.csv --device cpu --given y.csv --out x").fails(2, &["data.given"]);
@@ -256,7 +321,15 @@ fn divergence_stops_with_the_last_good_checkpoint() {
     assert_eq!(named, format!("run/checkpoints/{}", newest.expect("a checkpoint")));
     assert!(!place.path("run/model.safetensors").exists(), "a broken model is not kept");
     let manifest: serde_json::Value = serde_json::from_str(&place.text("run/manifest.json")).unwrap();
-    assert_eq!(manifest["status"], "failed");
+    assert_eq!(manifest["status"], "diverged");
+    // The message says how to use the checkpoint, and so does a command that looks for the model.
+    assert!(done.stderr.contains(&format!("--init {named}")), "{}", done.stderr);
+    let sample = place.line("sample run -n 3 --device cpu");
+    sample.fails(1, &["diverged", named, "--init"]);
+    assert!(!sample.stderr.contains("--resume"), "{}", sample.stderr);
+    place.line(&format!("sample {named} -n 3 --device cpu")).good();
+    place.line(&format!("log-prob {named} table.csv --device cpu")).good();
+    place.line(&format!("train table.csv --init {named} --device cpu --dry-run --lr 1e-4")).good();
     for name in place.names("run/checkpoints").into_iter().filter(|name| name.starts_with("step-")) {
         let bytes = place.read(format!("run/checkpoints/{name}"));
         let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();

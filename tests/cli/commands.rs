@@ -200,3 +200,53 @@ fn a_reader_that_leaves_is_no_panic() {
         assert!(output.status.success() && !stderr.contains("panicked") && !stderr.contains("error"), "{stderr}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_that_cannot_be_written_stop_nothing() {
+    let place = Place::new();
+    place.trained();
+    let line = "train table.csv --device cpu --out unheard --epochs 2 --set model.width=8 --set model.blocks=2";
+    assert_eq!(place.unheard(line).good().stdout, "unheard\n");
+    assert_eq!(place.read("run/model.safetensors"), place.read("unheard/model.safetensors"));
+    let done = place.unheard("log-prob run table.csv --device cpu").good();
+    assert_eq!(done.stdout.lines().count(), 120);
+    assert_eq!(place.unheard("log-prob run missing.csv --device cpu").code, Some(1));
+}
+
+#[test]
+fn results_that_are_no_numbers_are_told() {
+    let place = Place::new();
+    place.trained();
+    place.write("far.csv", "a,b,c\n1,2,3\n3e38,-3e38,3e38\n3e38,-3e38,3e38\n");
+    let done = place.line("log-prob run far.csv -o lp.csv --force --device cpu").good();
+    assert!(done.stdout.starts_with("rows 3  finite 1  mean") && !done.stdout.contains("inf "), "{}", done.stdout);
+    assert!(done.stderr.contains("warning: 2 of 3 log-densities") && done.stderr.contains("row 2"), "{}", done.stderr);
+    place.write("z.csv", "z1,z2,z3\n0,0,0\n3e38,3e38,3e38\n");
+    let done = place.line("decode run z.csv -o x.npy --device cpu").good();
+    assert!(done.stderr.contains("1 of 2 rows are not finite") && done.stderr.contains("row 2"), "{}", done.stderr);
+    let done = place.line("log-prob run table.csv --device cpu").good();
+    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+}
+
+/// The macros of the standard library panic where stdout or stderr is gone; see `cli::logging` and `cli::output`.
+#[test]
+fn no_macro_that_panics_writes_to_the_terminal() {
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                // Their output is that of the test harness.
+                folders.extend((!path.ends_with("tests")).then_some(path));
+                continue;
+            }
+            if path.extension().is_none_or(|end| end != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let line = code.into_iter().find(|line| line.contains("print!(") || line.contains("println!("));
+            assert_eq!(line, None, "{}", path.display());
+        }
+    }
+}

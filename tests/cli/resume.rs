@@ -182,6 +182,24 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     assert_same(&place, "stopped");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_terminal_that_is_closed_saves_too() {
+    let place = prepared();
+    let args = format!("{TRAIN} --out stopped --set run.checkpoint_every=100000");
+    let mut command = place.command(&args.split_whitespace().collect::<Vec<_>>());
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Nobody reads the messages any more.
+    drop(child.stderr.take());
+    wait_for("an epoch", || place.path("stopped/metrics.csv").exists() && metrics(&place, "stopped").len() > 3);
+    signal(&child, "-HUP");
+    signal(&child, "-HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(newest_step(&place, "stopped") > Some(0));
+    place.line("train --resume stopped").good();
+    assert_same(&place, "stopped");
+}
+
 /// A run that was stopped, with two checkpoints.
 #[cfg(unix)]
 fn stopped(place: &Place, run: &str) {
@@ -213,7 +231,9 @@ fn a_damaged_checkpoint_is_passed_over() {
     for name in checkpoints(&place, "lost") {
         place.write(&name, "nonsense");
     }
-    place.line("train --resume lost").fails(1, &["lost/checkpoints", "damaged"]);
+    place.line("train --resume lost").fails(1, &["lost/checkpoints", "damaged", "--config"]);
+    let done = place.line("train --resume lost");
+    assert!(checkpoints(&place, "lost").iter().all(|name| done.stderr.contains(name)), "{}", done.stderr);
 }
 
 #[cfg(unix)]
@@ -229,7 +249,8 @@ fn what_does_not_belong_is_refused() {
     place.write("table.csv", &table);
 
     place.write("run/config.toml", settings.replace("width = 8", "width = 9"));
-    place.line("train --resume run").fails(1, &["another model"]);
+    let what = ["another model: model.width is 8 in it and 9 in config.toml;", "--init"];
+    place.line("train --resume run").fails(1, &what);
     place.write("run/config.toml", settings.replace("epochs = 60", "epochs = 61"));
     place.line("train --resume run").fails(1, &["train.epochs"]);
     place.write("run/config.toml", settings.replace("epochs = 60", "epoch = 60"));
@@ -247,6 +268,7 @@ fn what_does_not_belong_is_refused() {
     place.line("train --resume table.csv").fails(1, &["table.csv", "run folder"]);
     place.line("train table.csv --resume run").fails(2, &["--resume"]);
     place.line("train --resume run --set train.lr=1").fails(2, &["--resume"]);
+    place.line("train --resume run --threads 1025").fails(2, &["run.threads", "1024"]);
 
     place.line("train --resume run").good();
     assert_same(&place, "run");

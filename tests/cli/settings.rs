@@ -77,6 +77,58 @@ fn columns_can_be_chosen() {
 }
 
 #[test]
+fn only_the_columns_of_the_model_must_hold_numbers() {
+    let place = Place::new();
+    place.table("table.csv", 60, 2);
+    let lines = place.text("table.csv");
+    let wide = lines.lines().enumerate().map(|(i, line)| match i {
+        0 => format!(",{line},gap\n"),
+        i => format!("row {i},{line},{}\n", if i % 3 == 0 { "nan" } else { "1" }),
+    });
+    place.write("wide.csv", wide.collect::<String>());
+    let base = "train wide.csv --device cpu --epochs 1 --set model.width=4 --set model.blocks=1";
+    place.line(&format!("{base} --out run --set data.columns=a,b")).good();
+    place.line(&format!("{base} --out x --set data.columns=a,gap")).fails(1, &["wide.csv", "row 3", "`gap`"]);
+    let narrow = place.line("log-prob run table.csv --device cpu").good().stdout;
+    assert_eq!(place.line("log-prob run wide.csv --device cpu").good().stdout, narrow);
+    assert_eq!(place.line("log-prob run wide.csv --columns 2,b --device cpu").good().stdout, narrow);
+    place.line("encode run wide.csv -o z.npy --device cpu").good();
+    place.line("train wide.csv --device cpu --out x").fails(1, &["wide.csv", "column 1 has no name"]);
+    place.line("log-prob run wide.csv --columns a --device cpu").fails(2, &["--columns", "2 columns, 1"]);
+    place.line("log-prob run wide.csv --columns a,q --device cpu").fails(2, &["--columns", "`q`"]);
+}
+
+#[test]
+fn a_model_of_some_nameless_columns_scores_them() {
+    let place = Place::new();
+    let values: Vec<f32> = (0..240).map(|i| if i % 4 == 0 { f32::NAN } else { (i * 7919 % 101) as f32 }).collect();
+    hintflow::data::write_table(&place.path("t.npy"), &[], 60, 4, &values, false).unwrap();
+    place.line("train t.npy --device cpu --out run --epochs 1 --set model.width=4 --set data.columns=[4,2]").good();
+    place.line("log-prob run t.npy --device cpu").fails(1, &["t.npy"]);
+    let chosen = place.line("log-prob run t.npy --columns 4,2 --device cpu").good().stdout;
+    let rows: Vec<f32> = values.chunks(4).flat_map(|row| [row[3], row[1]]).collect();
+    hintflow::data::write_table(&place.path("two.npy"), &[], 60, 2, &rows, false).unwrap();
+    assert_eq!(place.line("log-prob run two.npy --device cpu").good().stdout, chosen);
+    place.line("log-prob run two.npy --columns 3,1 --device cpu").fails(2, &["--columns", "1 to 2"]);
+}
+
+#[test]
+fn numbers_that_rounding_would_merge_are_told() {
+    let place = Place::new();
+    let rows = (0..500).map(|i| format!("{},{}\n", 1_700_000_000 + i, f64::from(i * 37 % 101) / 7.0));
+    place.write("times.csv", format!("time,x\n{}", rows.collect::<String>()));
+    let done = place.line("train times.csv --device cpu --out run --epochs 1 --set model.width=4").good();
+    let told = "warning: numbers closer together than 32-bit floats can tell apart: time; subtract an offset";
+    assert!(done.stderr.contains(told) && !done.stderr.contains("constant"), "{}", done.stderr);
+    let done = place.line("log-prob run times.csv --device cpu").good();
+    assert!(done.stderr.contains("tell apart: time;"), "{}", done.stderr);
+    // So close together that rounding leaves one number.
+    place.write("near.csv", "t,x\n1700000000,1\n1700000001,2\n1700000002,4\n");
+    let done = place.line("train near.csv --device cpu --out near --epochs 1 --set model.width=4").good();
+    assert!(done.stderr.contains("tell apart: t;") && !done.stderr.contains("constant"), "{}", done.stderr);
+}
+
+#[test]
 fn a_model_to_start_from_brings_its_choices() {
     let place = Place::new();
     place.trained();
@@ -84,6 +136,12 @@ fn a_model_to_start_from_brings_its_choices() {
     assert_eq!((value("model.width").as_deref(), value("model.blocks").as_deref()), (Some("8"), Some("2")));
     let base = "train table.csv --device cpu --init run/model.safetensors --epochs 1";
     place.line(&format!("{base} --out more")).good();
+    // A run folder and a checkpoint hold a model, too.
+    let checkpoint = place.names("run/checkpoints").into_iter().rfind(|name| name.starts_with("step-")).unwrap();
+    for (init, out) in [("run".to_owned(), "folder"), (format!("run/checkpoints/{checkpoint}"), "checkpoint")] {
+        place.line(&format!("train table.csv --device cpu --init {init} --epochs 1 --out {out}")).good();
+        assert!(place.read("more/model.safetensors") == place.read(format!("{out}/model.safetensors")), "{init}");
+    }
     place.line(&format!("{base} --out x --set model.width=9")).fails(2, &["model.width", "8", "9"]);
     place.line(&format!("{base} --out x --set data.standardize=false")).fails(2, &["data.standardize"]);
     place.table("wide.csv", 60, 4);
@@ -114,20 +172,17 @@ fn misspelt_and_contradicting_settings_are_usage_errors() {
         ("data.preset=lens", &["contradicts", "data.path"]),
     ] {
         let line = format!("train table.csv --device cpu --out out --set {set}");
-        if set == "data.preset=lens" {
-            // A later source: it replaces the table. Within one source it contradicts.
-            place.line(&format!("{line} --set data.path=table.csv")).fails(2, words);
-        } else {
-            place.line(&line).fails(2, words);
-        }
+        place.line(&line).fails(2, words);
     }
+    place.line("train table.csv --out out --set data.path=other.csv").fails(2, &["data.path", "contradicts"]);
+    place.line("train lens --out out --set data.path=table.csv").fails(2, &["data.path", "contradicts"]);
     place
         .line("train table.csv --device cpu --out out --set model.width=4 --set model.budget=100")
         .fails(2, &["model.width", "model.budget"]);
     place.write("c.toml", "[train]\nlearning_rate = 1\n");
-    place.line("train table.csv --config c.toml --out out").fails(2, &["train.learning_rate"]);
+    place.line("train table.csv --config c.toml --out out").fails(2, &["train.learning_rate", "from c.toml"]);
     place.write("c.toml", "[train\n");
-    place.line("train table.csv --config c.toml --out out").fails(1, &["c.toml", "TOML"]);
+    place.line("train table.csv --config c.toml --out out").fails(2, &["c.toml", "TOML"]);
     let output =
         place.command(&["train", "table.csv", "--out", "out"]).env("HINTFLOW_TRAIN__LRR", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -154,4 +209,31 @@ fn threads_and_device_have_one_variable_each_for_every_command() {
     run("train table.csv --device cpu --out x", &[threads("many")]).fails(2, &["run.threads", "many"]);
     // The name of an earlier version says nothing.
     run("sample run -n 2 --threads 1 --device cpu", &[("HINTFLOW_THREADS", "many")]).good();
+}
+
+#[test]
+fn a_dry_run_refuses_what_a_training_would() {
+    let place = Place::new();
+    place.table("table.csv", 60, 2);
+    let line = "train table.csv --dry-run --device cpu";
+    place.line(&format!("{line} --set model.width=60000 --set model.blocks=60000")).fails(2, &["model"]);
+    place.line("train table.csv --dry-run --device NoneSuch").fails(4, &["NoneSuch"]);
+    place.line("train table.csv --dry-run --threads 1000000000").fails(2, &["run.threads", "1024"]);
+    place.line(line).good();
+}
+
+#[test]
+fn devices_and_threads_have_their_limits() {
+    let place = Place::new();
+    place.trained();
+    for command in ["sample run -n 2", "train table.csv --out x"] {
+        let words: Vec<_> = command.split(' ').collect();
+        for blank in ["", "  "] {
+            place.run(&[&words[..], &["--device", blank]].concat()).fails(2, &["device", "names no device"]);
+        }
+        place.line(&format!("{command} --device cpu --threads 1025")).fails(2, &["threads", "1024", "1025"]);
+    }
+    let done = place.line("sample run -n 2 --device cpu --threads 1024").good();
+    assert!(done.stderr.contains("more than the"), "{}", done.stderr);
+    assert!(!place.path("x").exists());
 }

@@ -1,0 +1,80 @@
+//! Whether a checkpoint belongs to a training: same model, same rows, same settings but for those of its surroundings.
+
+use std::path::Path;
+
+use super::checkpoint::Checkpoint;
+use super::dataset::Rows;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::plan::Spec;
+
+/// Whether a checkpoint is one of this training.
+pub(super) fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, rows: &Rows) -> Result<()> {
+    let other = |what: String| Err(Error::format(file, what));
+    let (theirs, ours) = (&checkpoint.about.spec, config.model.spec(checkpoint.about.spec.dim)?);
+    if *theirs != ours {
+        let table = |spec: &Spec| match serde_json::to_value(spec) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (theirs, ours) = (table(theirs), table(&ours));
+        let differing = ours.iter().filter(|(name, value)| theirs.get(*name) != Some(value));
+        let list: Vec<_> = differing
+            .map(|(name, ours)| {
+                let theirs = theirs.get(name).unwrap_or(&serde_json::Value::Null);
+                format!("model.{name} is {theirs} in it and {ours} in config.toml")
+            })
+            .collect();
+        let list = list.join(", ");
+        return other(format!(
+            "is a checkpoint of another model: {list}; restore config.toml, or start a new run with --init {}",
+            file.display()
+        ));
+    }
+    if checkpoint.about.data != rows.fingerprint() {
+        return other(format!(
+            "was made on other data: the rows of {} have changed since; restore them, or start a new run with --init",
+            config.data.path.as_ref().map_or("the simulated data set".into(), |p| p.display().to_string())
+        ));
+    }
+    let ours = settings_that_matter(config)?;
+    if let Ok(theirs) = checkpoint.about.config.parse::<toml::Table>()
+        && let Some(key) = difference(&theirs, &ours)
+    {
+        return other(format!(
+            "was made with another `{key}` than config.toml has; restore it, or start a new run with --init"
+        ));
+    }
+    Ok(())
+}
+
+/// All settings but those that may change when a run goes on.
+pub(super) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
+    let mut table: toml::Table =
+        config.to_toml()?.parse().unwrap_or_else(|e| unreachable!("settings that do not read back: {e}"));
+    table.remove("run");
+    // Where the same rows lie is no matter: the fingerprint is that of the rows. Nor does the file that the weights
+    // came from matter: the checkpoint holds them.
+    for (section, name) in [("data", "path"), ("model", "init")] {
+        if let Some(toml::Value::Table(values)) = table.get_mut(section) {
+            values.remove(name);
+        }
+    }
+    Ok(table)
+}
+
+fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
+    let keys = |t: &toml::Table| t.keys().cloned().collect::<Vec<_>>();
+    for key in keys(a).into_iter().chain(keys(b)) {
+        match (a.get(&key), b.get(&key)) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => {
+                if let Some(inner) = difference(a, b) {
+                    return Some(format!("{key}.{inner}"));
+                }
+            }
+            (a, b) if a == b => {}
+            _ => return Some(key),
+        }
+    }
+    None
+}
