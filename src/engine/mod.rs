@@ -40,7 +40,7 @@ pub struct DeviceInfo {
     pub driver: String,
     /// What decides the bits of results: the instruction set of the native engine; adapter, interface and driver of a GPU.
     pub arithmetic: String,
-    /// "discrete", "integrated", "virtual", "software" or "native".
+    /// "discrete", "integrated", "virtual", "software", "other" or "native".
     pub kind: &'static str,
 }
 
