@@ -125,21 +125,6 @@ fn observation_noise_has_deviation_one_twentieth() {
     assert!((2.7..3.6).contains(&longest), "{longest}");
 }
 
-/// `cargo test --release -- --ignored --nocapture million`
-#[test]
-#[ignore = "a measurement: it says nothing in a debug build"]
-fn million_rows_take_seconds() {
-    for outline in [Outline::Vertices, Outline::Arc] {
-        let start = std::time::Instant::now();
-        let table = lens::generate(1_000_000, 0, outline, 0).unwrap();
-        println!("{outline}: {:.2} s, {}", start.elapsed().as_secs_f64(), table.fingerprint());
-        let start = std::time::Instant::now();
-        lens::generate_with_observations(1_000_000, 0, outline, 0).unwrap();
-        println!("{outline} with observations: {:.2} s", start.elapsed().as_secs_f64());
-        assert!(start.elapsed().as_secs() < 30);
-    }
-}
-
 // Text tables
 
 #[test]

@@ -13,7 +13,7 @@ use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
 use crate::engine::{Job, ProgramId, Session, StepJob, Values};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
 
@@ -44,7 +44,6 @@ impl Compiled {
 /// The training data.
 struct Data {
     values: Arc<[f32]>,
-    rows: usize,
     /// Whether all of it is on the device.
     resident: bool,
 }
@@ -183,17 +182,6 @@ impl GpuSession {
         Ok(())
     }
 
-    fn check_order(&self, first: usize, rows: usize) -> Result<()> {
-        let shape = |what: &str, expected, got| Err(Error::Shape { what: what.to_owned(), expected, got });
-        if rows == 0 {
-            return shape("samples of a training step", 1, 0);
-        }
-        match first.checked_add(rows) {
-            Some(end) if end <= self.order.len() => Ok(()),
-            end => shape("length of the order of the training data", end.unwrap_or(usize::MAX), self.order.len()),
-        }
-    }
-
     /// Array of some values, and its length in floats.
     fn place(&self, values: Values) -> (Role, usize) {
         let layout = &self.plan.layout;
@@ -269,16 +257,6 @@ impl Session for GpuSession {
         let compiled = &self.programs[program.0];
         let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
         let (inputs, outputs) = (compiled.program.inputs.clone(), compiled.program.outputs.clone());
-        let shape = |what: &str, expected, got| Err(Error::Shape { what: what.to_owned(), expected, got });
-        if inputs.len() != job.inputs.len() {
-            return shape("inputs of the program", inputs.len(), job.inputs.len());
-        }
-        for (buffer, values) in inputs.iter().zip(job.inputs) {
-            let expected = job.rows * buffer.rows as usize;
-            if values.len() != expected {
-                return shape("values of an input", expected, values.len());
-            }
-        }
         if gradients {
             self.last_slices = (job.rows > 0).then_some(fit.slices);
         }
@@ -328,11 +306,6 @@ impl Session for GpuSession {
     }
 
     fn set_data(&mut self, data: Arc<[f32]>) -> Result<()> {
-        let columns = self.plan.spec.dim as usize;
-        if !data.len().is_multiple_of(columns) {
-            let what = format!("values of the training data, {columns} per row");
-            return Err(Error::Shape { what, expected: data.len() / columns * columns, got: data.len() });
-        }
         let bytes = data.len() as u64 * 4;
         let resident = bytes <= self.device.max_array().min(self.most_data)
             && match self.arrays.grow(Role::Data, bytes) {
@@ -345,18 +318,13 @@ impl Session for GpuSession {
         } else {
             tracing::info!("the training data does not fit on the device and is streamed to it");
         }
-        self.data = Some(Data { rows: data.len() / columns, values: data, resident });
+        self.data = Some(Data { values: data, resident });
         // An order is one of the data it was given for.
         self.order.clear();
         self.arrays.bind()
     }
 
     fn set_order(&mut self, order: &[u32]) -> Result<()> {
-        let rows = self.data.as_ref().map_or(0, |data| data.rows);
-        if let Some(&row) = order.iter().find(|&&row| row as usize >= rows) {
-            let what = "rows of the training data that its order names".to_owned();
-            return Err(Error::Shape { what, expected: row as usize + 1, got: rows });
-        }
         self.order.clear();
         self.order.extend_from_slice(order);
         if self.data.as_ref().is_some_and(|data| data.resident) {
@@ -370,7 +338,6 @@ impl Session for GpuSession {
     fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {
         let compiled = &self.programs[program.0];
         let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
-        self.check_order(job.first, job.rows)?;
         self.grow_losses(job.rows)?;
         let loss_cell = record::reflection_scratch(&self.plan) as u32;
         let resident = self.data.as_ref().is_some_and(|data| data.resident);
@@ -433,9 +400,6 @@ impl Session for GpuSession {
 
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
         let (role, len) = self.place(values);
-        if data.len() != len {
-            return Err(Error::Shape { what: format!("{values:?}"), expected: len, got: data.len() });
-        }
         self.arrays.grow(role, len as u64 * 4)?;
         self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
         Ok(())

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::engine::{ProgramId, StepJob};
-use crate::error::Error;
 use crate::optim::{Adam, AdamStep};
 use crate::plan::Mixing;
 use crate::tape::{Tape, Then};
@@ -241,28 +240,6 @@ fn divergence_is_seen() {
     session.write(Values::Weights, &values).unwrap();
     session.step(id, &job(1)).unwrap();
     assert!(session.loss().unwrap().is_nan());
-}
-
-#[test]
-fn wrong_sizes_are_named() {
-    let plan = model();
-    let (mut session, id) = session(&plan, false, usize::MAX);
-    let shape = |result: crate::Result<()>| matches!(result.unwrap_err(), Error::Shape { .. });
-    assert!(shape(session.set_data(vec![0.0; 6].into())));
-    assert!(shape(session.set_order(&[0, ROWS as u32])));
-    assert!(shape(session.step(id, &StepJob { first: 30, ..job(1) })));
-    assert!(shape(session.step(id, &StepJob { rows: 0, ..job(1) })));
-    assert!(shape(session.write(Values::FirstMoments, &[0.0])));
-    let look = session.compile(looker(&plan), 4).unwrap();
-    let run = |session: &mut GpuSession, inputs: &[&[f32]]| {
-        session.run(look, &Job { rows: 2, inputs, seed: 0, first_row: 0 }).map(|_| ())
-    };
-    assert!(shape(run(&mut session, &[])));
-    assert!(shape(run(&mut session, &[&[0.0; 9]])));
-    assert!(run(&mut session, &[&[0.0; 10]]).is_ok());
-    // New data makes the old order void.
-    session.set_data(vec![0.0; 5].into()).unwrap();
-    assert!(shape(session.step(id, &job(1))));
 }
 
 #[test]
