@@ -172,7 +172,7 @@ fn csv_reads_what_people_write() {
 #[test]
 fn csv_errors_name_the_place() {
     let f = Folder::new();
-    let cases: [(&[u8], &str); 26] = [
+    let cases: [(&[u8], &str); 27] = [
         (b"1.0,1.o,3\n1,2,3\n", "row 1, column 2: `1.o` is not a number"),
         (b"1.0,1.o,3\n1,2,3\n", "if the line holds names, none of them may be a number"),
         (b"2020,b\n1,2\n", "row 1, column 2: `b` is not a number"),
