@@ -19,6 +19,8 @@ Example:
 
 /// Exit code where a check fails.
 const FAILED: u8 = 5;
+/// The largest good error of the way to z and back, in deviations of a column.
+const ROUND_TRIP: f64 = 1e-3;
 /// Rows that are looked at.
 const ROWS: usize = 100_000;
 /// Rows whose whole Jacobian is looked at.
@@ -119,7 +121,14 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
     let mut lines = vec![line(format!("densities that are not finite, of {rows}"), infinite as f64, Some(0.0))];
     if checkable {
         let what = format!("decode(encode(x)) - x, to the deviation; worst {}", name(worst_column));
-        lines.push(line(what, worst, Some(1e-3)));
+        lines.push(line(what, worst, Some(ROUND_TRIP)));
+        if flow.standardization().is_none() && units.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
+            tracing::warn!(
+                "the model does not standardise its columns, and {} varies less than the model rounds; train with \
+                 data.standardize=true",
+                name(worst_column)
+            );
+        }
     }
     lines.push(line(
         format!("log-det - log|det of the Jacobian|, {looked_at} rows"),
@@ -175,6 +184,8 @@ fn central_differences(flow: &Flow, point: &[f32], units: &Units) -> Result<Vec<
 struct Units {
     /// The model's own scale of each column; without one the deviation of the rows.
     scale: Vec<f64>,
+    /// Smaller scales count as this in steps: the networks' own unit is 1, and z must change by more than its rounding.
+    least: f64,
     /// Columns whose values 32-bit floats cannot tell apart.
     coarse: Vec<bool>,
 }
@@ -185,19 +196,20 @@ impl Units {
             Some(s) => s.scale.clone(),
             None => (0..n).map(|j| deviation(x.iter().skip(j).step_by(n).map(|&v| f64::from(v)))).collect(),
         };
-        Self::new(scale, x)
+        let least = if flow.standardization().is_some() { 0.0 } else { 0.1 };
+        Self { least, ..Self::new(scale, x) }
     }
 
     fn new(scale: Vec<f64>, x: &[f32]) -> Self {
         let n = scale.len();
         let largest = |j: usize| x.iter().skip(j).step_by(n).fold(0.0f32, |m, v| m.max(v.abs()));
         let coarse = (0..n).map(|j| spacing(largest(j)) > COARSE * scale[j]).collect();
-        Self { scale, coarse }
+        Self { scale, least: 0.0, coarse }
     }
 
     /// A step of a column: small against curvature, and several spacings of the floats around the value.
     fn step(&self, column: usize, value: f32) -> f32 {
-        (1e-3 * self.scale[column]).max(4.0 * spacing(value)) as f32
+        (1e-3 * self.scale[column].max(self.least)).max(4.0 * spacing(value)) as f32
     }
 
     /// The largest error of `back` beyond the rounding of the values themselves, and its column. Coarse columns are left out.
