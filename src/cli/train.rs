@@ -26,9 +26,9 @@ Settings: defaults < --config < environment (HINTFLOW_TRAIN__LR=0.001) < flags <
 `--help` lists all settings, `--dry-run` shows their values.";
 
 const OF_LL: &str = "\
-LL in the messages and in metrics.csv is the mean log-density of the held-out rows in nats, divided by the number of
-columns and without the constant -log(2 pi)/2 of each, so that it compares with the paper. `log-prob` reports whole
-log-densities of rows: columns * (LL - 0.919).";
+LL in messages and metrics.csv is the mean log-density of the held-out rows in nats, divided by
+the number of columns and without the constant -log(2 pi)/2 of each, as in the paper. `log-prob`
+reports log-densities of whole rows; their mean is columns * (LL - 0.919).";
 
 /// Train a model on a simulated data set or a table
 #[derive(Args)]
