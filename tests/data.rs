@@ -157,7 +157,7 @@ fn csv_reads_what_people_write() {
 #[test]
 fn csv_errors_name_the_place() {
     let f = Folder::new();
-    let cases: [(&[u8], &str); 26] = [
+    let cases: [(&[u8], &str); 27] = [
         (b"1.0,1.o,3\n1,2,3\n", "row 1, column 2: `1.o` is not a number"),
         (b"1.0,1.o,3\n1,2,3\n", "if the line holds names, none of them may be a number"),
         (b"2020,b\n1,2\n", "row 1, column 2: `b` is not a number"),
@@ -181,7 +181,8 @@ fn csv_errors_name_the_place() {
         (b",a\n0,2\n", "column 1 has no name"),
         (b"x\n\"\"\n", "row 1, column 1 (`x`): the cell is empty"),
         (b"a;b\n1,5;2\n", "row 1, column 1 (`a`): `1,5` is not a number; decimals need a point"),
-        (b"1.0 2.0\n3.0 4.0\n", "`3.0 4.0` is not a number; cells are separated by"),
+        (b"1,2\n3,4.0 5.0\n", "`4.0 5.0` is not a number; cells are separated by"),
+        (b"1.0 2.0\n3.0  x\n", "row 2, column 2: `x` is not a number"),
         (b"a,\xff\n1,2\n", "name of column 2 is not UTF-8"),
         (b"\xff\xfe1\0,\0", "UTF-16"),
     ];

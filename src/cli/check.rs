@@ -19,6 +19,8 @@ Example:
 
 /// Exit code where a check fails.
 const FAILED: u8 = 5;
+/// The largest good error of the way to z and back, in deviations of a column.
+const ROUND_TRIP: f64 = 1e-3;
 /// Rows that are looked at.
 const ROWS: usize = 100_000;
 /// Rows whose whole Jacobian is looked at.
@@ -83,17 +85,12 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
     let back = flow.decode(&encoded.z)?;
     let densities = flow.log_prob(x)?;
     let rows = densities.len();
-
-    let largest = x.iter().fold(0.0f32, |m, v| m.max(v.abs())).max(f32::MIN_POSITIVE);
-    let worst = x.iter().zip(&back).map(|(a, b)| f64::from((a - b).abs())).fold(0.0, |m: f64, d| {
-        // `max` would drop a difference that is no number.
-        if d.is_nan() { d } else { m.max(d) }
-    });
     let infinite = densities.iter().filter(|d| !d.is_finite()).count();
 
+    let units = Units::of(flow, x, n);
+    let (worst, worst_column) = units.round_trip(x, &back);
     let mut log_det_error: f64 = 0.0;
     let mut differences = Vec::new();
-    let steps = steps(flow, x, n);
     let looked_at = rows.min(JACOBIANS);
     for i in 0..looked_at {
         // Evenly spread over the file.
@@ -102,7 +99,7 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
         let jacobian = jacobian(flow, point)?;
         let error = (log_abs_det(jacobian.clone(), n) - f64::from(encoded.log_det[row])).abs();
         log_det_error = if error.is_nan() { error } else { log_det_error.max(error) };
-        differences.push(distance(&central_differences(flow, point, &steps)?, &jacobian));
+        differences.push(units.distance(&central_differences(flow, point, &units)?, &jacobian));
     }
     differences.sort_by(f64::total_cmp);
 
@@ -111,24 +108,44 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
     let latent_mean = mean(&mut encoded.z.iter().map(|&z| f64::from(z)));
     let latent_deviation = mean(&mut encoded.z.iter().map(|&z| (f64::from(z) - latent_mean).powi(2))).sqrt();
 
+    let name = |j: usize| flow.columns().get(j).map_or_else(|| format!("column {}", j + 1), |name| format!("`{name}`"));
+    let coarse: Vec<_> = (0..n).filter(|&j| units.coarse[j]).map(name).collect();
+    if !coarse.is_empty() {
+        tracing::warn!(
+            "not checked by steps or by the way there and back: {}; 32-bit floats cannot tell its neighbouring values apart",
+            coarse.join(", ")
+        );
+    }
+    let checkable = coarse.len() < n;
     let line = |what: String, value, limit| Line { what, value, limit };
-    Ok(vec![
-        line(format!("densities that are not finite, of {rows}"), infinite as f64, Some(0.0)),
-        line("decode(encode(x)) - x, to the largest x".into(), worst / f64::from(largest), Some(1e-3)),
-        line(
-            format!("log-det - log|det of the Jacobian|, {looked_at} rows"),
-            log_det_error,
-            Some(1e-3 * n as f64 + 1e-4 * f64::from(log_det_size)),
-        ),
-        line(
+    let mut lines = vec![line(format!("densities that are not finite, of {rows}"), infinite as f64, Some(0.0))];
+    if checkable {
+        let what = format!("decode(encode(x)) - x, to the deviation; worst {}", name(worst_column));
+        lines.push(line(what, worst, Some(ROUND_TRIP)));
+        if flow.standardization().is_none() && units.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
+            tracing::warn!(
+                "the model does not standardise its columns, and {} varies less than the model rounds; train with \
+                 data.standardize=true",
+                name(worst_column)
+            );
+        }
+    }
+    lines.push(line(
+        format!("log-det - log|det of the Jacobian|, {looked_at} rows"),
+        log_det_error,
+        Some(1e-3 * n as f64 + 1e-4 * f64::from(log_det_size)),
+    ));
+    if checkable {
+        lines.push(line(
             format!("Jacobian - finite differences, to its norm, {looked_at} rows"),
             // The median: a difference across a kink of a ReLU says nothing.
             differences[differences.len() / 2],
             Some(2e-2),
-        ),
-        line("mean of z (a good fit: 0)".into(), latent_mean, None),
-        line("deviation of z (a good fit: 1)".into(), latent_deviation, None),
-    ])
+        ));
+    }
+    lines.push(line("mean of z (a good fit: 0)".into(), latent_mean, None));
+    lines.push(line("deviation of z (a good fit: 1)".into(), latent_deviation, None));
+    Ok(lines)
 }
 
 /// dz/dx at one row, row-major (N, N), from the backward pass.
@@ -142,12 +159,13 @@ fn jacobian(flow: &Flow, point: &[f32]) -> Result<Vec<f64>> {
 }
 
 /// dz/dx at one row, row-major (N, N), from differences.
-fn central_differences(flow: &Flow, point: &[f32], steps: &[f32]) -> Result<Vec<f64>> {
+fn central_differences(flow: &Flow, point: &[f32], units: &Units) -> Result<Vec<f64>> {
     let n = point.len();
     let mut around = point.repeat(2 * n);
     for j in 0..n {
-        around[2 * j * n + j] += steps[j];
-        around[(2 * j + 1) * n + j] -= steps[j];
+        let step = units.step(j, point[j]);
+        around[2 * j * n + j] += step;
+        around[(2 * j + 1) * n + j] -= step;
     }
     let z = flow.encode(&around)?.z;
     let mut jacobian = vec![0.0; n * n];
@@ -162,25 +180,90 @@ fn central_differences(flow: &Flow, point: &[f32], steps: &[f32]) -> Result<Vec<
     Ok(jacobian)
 }
 
-/// Steps of the differences: a thousandth of each column's deviation, so that neither rounding nor curvature dominates.
-fn steps(flow: &Flow, x: &[f32], n: usize) -> Vec<f32> {
-    let rows = (x.len() / n) as f64;
-    let column = |j: usize| x.iter().skip(j).step_by(n).map(|&v| f64::from(v));
-    let step = |j: usize| {
-        let mean = column(j).sum::<f64>() / rows;
-        let deviation = (column(j).map(|v| (v - mean).powi(2)).sum::<f64>() / rows).sqrt();
-        let scale = flow.standardization().map_or(1.0, |s| s.scale[j]);
-        // A constant column, or a single row, has no deviation; a large value needs a step that changes it.
-        let smallest = 1e-5 * mean.abs();
-        (1e-3 * if deviation > 1e-6 * scale { deviation } else { scale }).max(smallest) as f32
-    };
-    (0..n).map(step).collect()
+/// In what the errors of each column are measured: columns may differ in size by any factor.
+struct Units {
+    /// The model's own scale of each column; without one the deviation of the rows.
+    scale: Vec<f64>,
+    /// Smaller scales count as this in steps: the networks' own unit is 1, and z must change by more than its rounding.
+    least: f64,
+    /// Columns whose values 32-bit floats cannot tell apart.
+    coarse: Vec<bool>,
 }
 
-/// Norm of the difference of two matrices, to the norm of the second.
-fn distance(a: &[f64], b: &[f64]) -> f64 {
-    let difference = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
-    (difference / b.iter().map(|b| b * b).sum::<f64>()).sqrt()
+impl Units {
+    fn of(flow: &Flow, x: &[f32], n: usize) -> Self {
+        let scale = match flow.standardization() {
+            Some(s) => s.scale.clone(),
+            None => (0..n).map(|j| deviation(x.iter().skip(j).step_by(n).map(|&v| f64::from(v)))).collect(),
+        };
+        let least = if flow.standardization().is_some() { 0.0 } else { 0.1 };
+        Self { least, ..Self::new(scale, x) }
+    }
+
+    fn new(scale: Vec<f64>, x: &[f32]) -> Self {
+        let n = scale.len();
+        let largest = |j: usize| x.iter().skip(j).step_by(n).fold(0.0f32, |m, v| m.max(v.abs()));
+        let coarse = (0..n).map(|j| spacing(largest(j)) > COARSE * scale[j]).collect();
+        Self { scale, least: 0.0, coarse }
+    }
+
+    /// A step of a column: small against curvature, and several spacings of the floats around the value.
+    fn step(&self, column: usize, value: f32) -> f32 {
+        (1e-3 * self.scale[column].max(self.least)).max(4.0 * spacing(value)) as f32
+    }
+
+    /// The largest error of `back` beyond the rounding of the values themselves, and its column. Coarse columns are left out.
+    fn round_trip(&self, x: &[f32], back: &[f32]) -> (f64, usize) {
+        let n = self.scale.len();
+        let (mut worst, mut column) = (0.0, (0..n).find(|&j| !self.coarse[j]).unwrap_or(0));
+        for (i, (&a, &b)) in x.iter().zip(back).enumerate() {
+            let j = i % n;
+            let error = (f64::from(a) - f64::from(b)).abs() - spacing(a);
+            let error = error / self.scale[j];
+            // An error that is no number is the worst one.
+            if !self.coarse[j] && (error > worst || error.is_nan()) {
+                (worst, column) = (error, j);
+                if error.is_nan() {
+                    break;
+                }
+            }
+        }
+        (worst, column)
+    }
+
+    /// Norm of the difference of two Jacobians, to the norm of the second, as matrices of the scaled columns.
+    fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
+        let n = self.scale.len();
+        let (mut difference, mut norm) = (0.0, 0.0);
+        for (i, (a, b)) in a.iter().zip(b).enumerate().filter(|(i, _)| !self.coarse[i % n]) {
+            let scale = self.scale[i % n];
+            difference += (scale * (a - b)).powi(2);
+            norm += (scale * b).powi(2);
+        }
+        (difference / norm).sqrt()
+    }
+}
+
+/// A column with floats further apart than this share of its scale is not checked by differences.
+const COARSE: f64 = 2.5e-3;
+
+/// Distance of the 32-bit floats around a value.
+fn spacing(value: f32) -> f64 {
+    let value = value.abs().max(f32::MIN_POSITIVE);
+    f64::from(value.next_up()) - f64::from(value)
+}
+
+/// Deviation of some values; of equal ones their size, or 1.
+fn deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let deviation = (values.map(|v| (v - mean).powi(2)).sum::<f64>() / count).sqrt();
+    match deviation {
+        // Rounding of the mean is no deviation.
+        d if d > 1e-12 * mean.abs() => d,
+        _ if mean != 0.0 => mean.abs(),
+        _ => 1.0,
+    }
 }
 
 /// `log |det|` of a matrix (n, n) by Gaussian elimination with row exchange.
@@ -213,6 +296,28 @@ mod tests {
         assert!(close(log_abs_det(vec![0.0, 2.0, 3.0, 0.0], 2), 6f64.ln()));
         assert!(close(log_abs_det(vec![2.0, 1.0, 0.0, 1.0, 3.0, 1.0, 0.0, 1.0, 4.0], 3), 18f64.ln()));
         assert_eq!(log_abs_det(vec![1.0, 1.0, 1.0, 1.0], 2), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn errors_are_measured_in_the_scale_of_their_column() {
+        let scale = vec![1e-9, 1e5, 30.0];
+        let x = [2e-9, 3e5, 1.7e9, -1e-9, 2e5, 1.7e9];
+        let units = Units::new(scale, &x);
+        assert_eq!(units.coarse, [false, false, true]);
+        assert_eq!(units.round_trip(&x, &x), (0.0, 0));
+        let mut back = x;
+        (back[2], back[3], back[4]) = (1.6e9, -1.1e-9, 2.01e5);
+        let (error, column) = units.round_trip(&x, &back);
+        assert!(column == 0 && (error - 0.1).abs() < 1e-3, "{error}");
+        back[4] = f32::NAN;
+        let (error, column) = units.round_trip(&x, &back);
+        assert!(column == 1 && error.is_nan());
+        // A wrong derivative by the large column, which is the small one of the Jacobian.
+        let right = [1e9, 0.0, 0.0, 0.0, 1e-5, 0.0, 0.0, 0.0, 1.0];
+        let mut wrong = right;
+        (wrong[4], wrong[8]) = (2e-5, 7.0);
+        assert!((units.distance(&wrong, &right) - 0.5f64.sqrt()).abs() < 1e-9);
+        assert_eq!(units.distance(&right, &right), 0.0);
     }
 
     #[test]

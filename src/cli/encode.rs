@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::{check_table_output, write_table};
+use hintflow::data::{check_table_output, write_table, write_vector};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
@@ -52,7 +52,7 @@ impl Encode {
         let names: Vec<_> = (1..=dim).map(|i| format!("z{i}")).collect();
         write_table(&self.output, &names, rows, dim, &encoded.z, self.force)?;
         if let Some(path) = &self.log_det {
-            write_table(path, &["log_det".into()], rows, 1, &encoded.log_det, self.force)?;
+            write_vector(path, "log_det", &encoded.log_det, self.force)?;
         }
         Ok(0)
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::{check_table_output, write_table};
+use hintflow::data::{check_table_output, write_vector};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
@@ -47,7 +47,7 @@ impl LogProb {
         output::warn_not_finite("log-densities", 1, &densities);
         match &self.output {
             Some(path) => {
-                write_table(path, &["log_prob".into()], densities.len(), 1, &densities, self.force)?;
+                write_vector(path, "log_prob", &densities, self.force)?;
                 output::line(&summary)?;
             }
             None => {

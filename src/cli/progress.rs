@@ -18,11 +18,24 @@ pub(super) struct Shown {
     bar: Option<ProgressBar>,
     last_line: Option<Instant>,
     ll: Option<f64>,
+    /// The columns of a table, whose density is of interest in its units.
+    columns: Option<usize>,
 }
 
 impl Shown {
     pub(super) fn new(quiet: bool) -> Self {
-        Self { quiet, bar: None, last_line: None, ll: None }
+        Self { quiet, bar: None, last_line: None, ll: None, columns: None }
+    }
+
+    /// What is told of the last LL.
+    pub(super) fn score(&self, ll: f64) -> String {
+        match self.columns {
+            Some(columns) => {
+                let density = columns as f64 * (ll - 0.5 * std::f64::consts::TAU.ln());
+                format!("mean log-density {density:.4} nats per row (LL {ll:.4} per column without its constant)")
+            }
+            None => format!("LL {ll:.4} nats per column without its constant"),
+        }
     }
 
     /// Takes the bar away.
@@ -38,7 +51,11 @@ impl Observer for Shown {
         let (spec, train) = (start.flow.spec(), &start.config.train);
         let info = start.flow.engine().info();
         let depth = if spec.depth >= hintflow::plan::spec::FULL_DEPTH { "full".into() } else { spec.depth.to_string() };
-        tracing::info!("device: {} ({}, {})", info.name, info.backend, info.kind);
+        self.columns = start.config.data.preset.is_none().then_some(start.data.dim);
+        match info.backend.as_str() {
+            "native" => tracing::info!("device: {}", info.name),
+            backend => tracing::info!("device: {} ({backend}, {})", info.name, info.kind),
+        }
         tracing::info!(
             "data:   {}, {} columns, {} training rows, {} held out",
             start.data.name,

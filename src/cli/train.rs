@@ -25,6 +25,11 @@ Settings: defaults < --config < environment (HINTFLOW_TRAIN__LR=0.001) < flags <
 --resume takes them from the run folder. stdout carries one line, the run folder.
 `--help` lists all settings, `--dry-run` shows their values.";
 
+const OF_LL: &str = "\
+LL in messages and metrics.csv is the mean log-density of the held-out rows in nats, divided by
+the number of columns and without the constant -log(2 pi)/2 of each, as in the paper. `log-prob`
+reports log-densities of whole rows; their mean is columns * (LL - 0.919).";
+
 /// Train a model on a simulated data set or a table
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, after_long_help = long_help())]
@@ -36,8 +41,8 @@ pub(super) struct Train {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "set", "dry_run"])]
     resume: Option<PathBuf>,
 
-    /// Table of conditions, for conditional models
-    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    /// Table of conditions, which no model takes yet
+    #[arg(long, value_name = "FILE", hide = true)]
     given: Option<PathBuf>,
     /// Settings as TOML, for example the config.toml of an earlier run
     #[arg(long, value_name = "FILE", help_heading = "Settings")]
@@ -77,8 +82,9 @@ pub(super) struct Train {
 
 fn long_help() -> String {
     let width = keys::KEYS.iter().map(|key| key.name.len()).max().unwrap_or(0);
-    let lines: Vec<_> = keys::KEYS.iter().map(|key| format!("  {:width$}  {}", key.name, key.help)).collect();
-    format!("{AFTER_HELP}\n\nAll settings (for --set, and as tables in --config):\n{}", lines.join("\n"))
+    let shown = keys::KEYS.iter().filter(|key| key.is_shown());
+    let lines: Vec<_> = shown.map(|key| format!("  {:width$}  {}", key.name, key.help)).collect();
+    format!("{AFTER_HELP}\n\n{OF_LL}\n\nAll settings (for --set, and as tables in --config):\n{}", lines.join("\n"))
 }
 
 impl Train {
@@ -124,7 +130,7 @@ impl Train {
             return Ok(interrupt::EXIT_CODE);
         }
         if let Some(ll) = outcome.last.and_then(|report| report.ll) {
-            tracing::info!("finished: LL {ll:.4} nats per column on held-out rows");
+            tracing::info!("finished: held-out rows: {}", shown.score(ll));
         }
         output::line(&folder.to_string())?;
         Ok(0)

@@ -9,6 +9,13 @@ pub struct Key {
     pub help: &'static str,
 }
 
+impl Key {
+    /// Whether help lists it: it does not where no model takes it yet.
+    pub fn is_shown(&self) -> bool {
+        self.name != "data.given"
+    }
+}
+
 const fn key(name: &'static str, help: &'static str) -> Key {
     Key { name, help }
 }

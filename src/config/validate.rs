@@ -118,7 +118,7 @@ impl Config {
         }
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
         if d.given.is_some() {
-            let what = "is for conditional models; a \"flow\" has no conditions, leave it out";
+            let what = "needs a conditional model; model.kind = \"flow\" has no conditions";
             return Err(Error::config("data.given", what));
         }
         let only = |key: &str, what: &str, set: bool| if set { Err(Error::config(key, what)) } else { Ok(()) };

@@ -1,4 +1,4 @@
-//! Text tables: numbers separated by commas, semicolons or tabs, with or without a line of names.
+//! Text tables: numbers separated by commas, semicolons, tabs or blanks, with or without a line of names.
 //!
 //! Nothing is guessed about values: a cell that is empty, no number, NaN or infinite is an error with its place, because
 //! a density trained on a silently changed table is worse than none.
@@ -20,7 +20,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 ///
 /// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value do
 /// not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names.
-/// Empty lines are ignored, cells may be quoted, lines end in LF or CRLF.
+/// A `#` before the names is dropped: NumPy writes it. Empty lines are ignored, cells may be quoted, lines end in LF or CRLF.
 pub fn read_csv(path: &Path) -> Result<Table> {
     read_chosen(path, ALL)
 }
@@ -138,7 +138,7 @@ impl<R: Read> Read for Quotes<R> {
 }
 
 /// Reads the first two lines, finds the delimiter, and gives the whole text back without its byte order mark.
-fn sniff(file: File, path: &Path) -> Result<(impl Read, u8)> {
+fn sniff(file: File, path: &Path) -> Result<(Box<dyn Read>, u8)> {
     let failed = |e| Error::io("read", path, e);
     let mut input = BufReader::with_capacity(1 << 16, file);
     let mut mark = Vec::new();
@@ -155,8 +155,53 @@ fn sniff(file: File, path: &Path) -> Result<(impl Read, u8)> {
         }
         lines += usize::from(!start[before..].trim_ascii().is_empty());
     }
+    let start = without_comment_sign(start);
     let delimiter = delimiter(&start);
-    Ok((Cursor::new(start).chain(input), delimiter))
+    let by_blanks = delimiter == b' ';
+    let text = Cursor::new(start).chain(input);
+    Ok((if by_blanks { Box::new(Blanks { text, pending: false, begun: false }) } else { Box::new(text) }, delimiter))
+}
+
+/// The text without the sign before a line of names, "# a,b". A line of numbers with such a sign stays what it is, and so
+/// does a column of the name "#".
+fn without_comment_sign(text: Vec<u8>) -> Vec<u8> {
+    let begin = text.len() - text.trim_ascii_start().len();
+    let Some(names) = text[begin..].strip_prefix(b"#") else { return text };
+    let names = names.trim_ascii_start();
+    let cell = names.split(|b| DELIMITERS.contains(b) || b.is_ascii_whitespace()).next().unwrap_or_default();
+    let is_number = std::str::from_utf8(cell).is_ok_and(|cell| cell.parse::<f64>().is_ok());
+    if cell.is_empty() || is_number { text } else { [&text[..begin], names].concat() }
+}
+
+/// A text whose cells are separated by any number of blanks, with one between them and none around them.
+struct Blanks<R> {
+    text: R,
+    /// There were blanks after the last cell.
+    pending: bool,
+    /// The line has a cell.
+    begun: bool,
+}
+
+impl<R: BufRead> Read for Blanks<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut count = 0;
+        while count < buffer.len() {
+            let Some(&byte) = self.text.fill_buf()?.first() else { break };
+            let is_end = matches!(byte, b'\n' | b'\r');
+            if byte == b' ' {
+                (self.pending, _) = (true, self.text.consume(1));
+            } else if self.pending && self.begun && !is_end {
+                // The byte itself comes next.
+                (self.pending, buffer[count]) = (false, b' ');
+                count += 1;
+            } else {
+                (self.pending, self.begun, buffer[count]) = (false, !is_end, byte);
+                count += 1;
+                self.text.consume(1);
+            }
+        }
+        Ok(count)
+    }
 }
 
 /// The delimiter that cuts the first two lines into the same number of cells, else the first one in line 1.
@@ -184,7 +229,16 @@ fn delimiter(text: &[u8]) -> u8 {
     let second = counts.get(1).filter(|_| counts.len() > 2 || !blank);
     let agrees = |which: usize| first[which] > 0 && second.is_none_or(|second| second[which] == first[which]);
     let which = (0..DELIMITERS.len()).find(|&w| agrees(w)).or_else(|| (0..DELIMITERS.len()).find(|&w| first[w] > 0));
-    which.map_or(b',', |which| DELIMITERS[which])
+    which.map_or(if is_by_blanks(text) { b' ' } else { b',' }, |which| DELIMITERS[which])
+}
+
+/// Whether the first lines hold numbers with nothing but blanks between them.
+fn is_by_blanks(text: &[u8]) -> bool {
+    let numbers = |line: &&str| {
+        line.split_whitespace().count() > 1 && line.split_whitespace().all(|cell| cell.parse::<f64>().is_ok())
+    };
+    // A name may hold blanks, so that the numbers decide.
+    std::str::from_utf8(text).is_ok_and(|text| text.lines().filter(|line| !line.trim().is_empty()).any(|l| numbers(&l)))
 }
 
 /// Whether the first line holds names. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be reported and not taken
@@ -243,7 +297,7 @@ fn number(cell: &[u8]) -> Result<(f64, f32), String> {
         let hint = if text.contains(',') && !text.contains('.') {
             "; decimals need a point"
         } else if text.contains(char::is_whitespace) {
-            "; cells are separated by comma, semicolon or tab"
+            "; cells are separated by comma, semicolon, tab or, in all lines, blanks"
         } else {
             ""
         };
@@ -314,6 +368,27 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(delimiter(text.as_bytes()) as char, expected as char, "{text:?}");
         }
+    }
+
+    #[test]
+    fn tables_of_numpy_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_csv(&path).map(|t| (t.columns.clone(), t.values().to_vec()))
+        };
+        let numbers = vec![1.0, -2.0, 3.0, 4.0];
+        let names = vec!["a".to_owned(), "b".to_owned()];
+        for text in ["# a,b\n1,-2\n3,4\n", "#a b\n1e0 -2\n3 4", "a   b\r\n  1  -2 \r\n\r\n   \r\n3 4\r\n"] {
+            assert_eq!(read(text).unwrap(), (names.clone(), numbers.clone()), "{text:?}");
+        }
+        assert_eq!(read("1.0 -2.0\n3.0 4.0\n").unwrap(), (vec![], numbers));
+        assert_eq!(read("# my number\n1\n2\n").unwrap(), (vec!["my number".to_owned()], vec![1.0, 2.0]));
+        assert!(read("# 1,2\n3,4\n").is_err(), "a row that is a comment");
+        assert!(read("#,b\n3,4\n").unwrap().0 == ["#", "b"]);
+        let error = read("1 2\n3 4\n5\n").unwrap_err().to_string();
+        assert!(error.contains("line 3") && error.contains("1 cells"), "{error}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use atomic::write_atomic;
 pub use csv::{read_csv, write_csv};
 pub use npy::{read_npy, write_npy};
 pub use standardize::Standardizer;
-pub use table::{Table, check_table_output, write_table};
+pub use table::{Table, check_table_output, write_table, write_vector};
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.
 pub const TEST_FIRST_ROW: u64 = 1 << 40;

@@ -329,7 +329,16 @@ fn parse(text: &[u8]) -> Result<(Item, bool, Vec<u64>), String> {
 /// Writes `rows` x `columns` values as little-endian float32 in row order (version 1.0 of the format).
 pub fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], force: bool) -> Result<()> {
     super::table::check_shape(rows, columns, values)?;
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    write(path, &format!("({rows}, {columns})"), values, force)
+}
+
+/// Writes values as a one-dimensional array.
+pub(super) fn write_npy_vector(path: &Path, values: &[f32], force: bool) -> Result<()> {
+    write(path, &format!("({},)", values.len()), values, force)
+}
+
+fn write(path: &Path, shape: &str, values: &[f32], force: bool) -> Result<()> {
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     let prefix = MAGIC.len() + 4;
     let end = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.push_str(&" ".repeat(end - prefix - header.len() - 1));

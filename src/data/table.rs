@@ -226,6 +226,14 @@ pub fn write_table(
     }
 }
 
+/// Writes one number a row: `.npy` gets one dimension, `.csv` a column of that name.
+pub fn write_vector(path: &Path, name: &str, values: &[f32], force: bool) -> Result<()> {
+    match Format::of(path)? {
+        Format::Npy => npy::write_npy_vector(path, values, force),
+        Format::Csv => csv::write_csv(path, &[name.into()], values.len(), 1, values, force),
+    }
+}
+
 /// Fails as [`write_table`] would if a file of that name must not be written, before any work is spent on its content.
 pub fn check_table_output(path: &Path, force: bool) -> Result<()> {
     Format::of(path)?;

@@ -44,11 +44,17 @@ pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
     let y = Axis::robust(losses(), 0.0, CUT).unwrap_or(Axis::linear(0.0, 1.0));
     let outside = losses().filter(|v| v.is_finite() && !(y.low..=y.high).contains(v)).count();
     let broken = losses().filter(|v| !v.is_finite()).count();
-    let notes = [(outside, "outside the range"), (broken, "not finite")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} value{} {what}", if count == 1 { "" } else { "s" }));
-    let note = notes.collect::<Vec<_>>().join(", ");
+    let values = |count: usize| format!("{count} value{}", if count == 1 { "" } else { "s" });
+    let is_out = |p: &LossPoint| [Some(p.train), p.test].into_iter().flatten().any(|v| !(y.low..=y.high).contains(&v));
+    let first_out = points.iter().take_while(|p| is_out(p)).count();
+    let at_start = first_out > 0 && !points[first_out..].iter().any(is_out);
+    let cut = match outside {
+        0 => None,
+        _ if at_start => Some(format!("first epochs cut off: {}", values(outside))),
+        _ => Some(format!("{} outside the range", values(outside))),
+    };
+    let gaps = (broken > 0).then(|| format!("{} not finite", values(broken)));
+    let note = cut.into_iter().chain(gaps).collect::<Vec<_>>().join(", ");
 
     let epochs = || points.iter().map(|p| p.epoch).filter(|v| v.is_finite());
     let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(f64::NEG_INFINITY, f64::max));

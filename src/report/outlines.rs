@@ -55,7 +55,7 @@ pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&s
     save(path, width, top + rows as f64 * cell + margin, |page| {
         for (k, (side, title)) in shown.iter().enumerate() {
             let left = margin + k as f64 * (grid + gap);
-            let title = side.title(title);
+            let title = side.title(title, extent);
             let label = Label::new(HPos::Center, VPos::Center).size(TITLE);
             page.text(&fit(&title, TITLE, grid), [left + grid / 2.0, 20.0], label);
             for (n, outline) in side.finite.iter().enumerate() {
@@ -84,15 +84,24 @@ impl<'a> Side<'a> {
         Self { finite: finite.into_iter().take(SHOWN).collect(), broken, total: all.len() }
     }
 
-    fn title(&self, title: &str) -> String {
-        if self.broken == 0 { title.to_owned() } else { format!("{title} ({} not finite left out)", self.broken) }
+    fn title(&self, title: &str, extent: f64) -> String {
+        let broken = (self.broken > 0).then(|| format!("{} not finite left out", self.broken));
+        let shrunk = self.finite.iter().any(|o| shrink(middle_and_extent(&o.points).1, extent) > 1.0);
+        let shrunk = shrunk.then(|| "grey ÷k: shrunk to fit".to_owned());
+        let notes: Vec<_> = broken.into_iter().chain(shrunk).collect();
+        if notes.is_empty() { title.to_owned() } else { format!("{title} ({})", notes.join(", ")) }
     }
+}
+
+/// By how much an outline of extent `own` is made smaller where the others have `extent`.
+fn shrink(own: f64, extent: f64) -> f64 {
+    // A little beyond the extent there is still room at the edge of the cell.
+    if own > 1.1 * extent { own / extent } else { 1.0 }
 }
 
 fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     let (middle, own) = middle_and_extent(&outline.points);
-    // A little beyond the extent there is still room at the edge of the cell.
-    let shrink = if own > 1.1 * extent { own / extent } else { 1.0 };
+    let shrink = shrink(own, extent);
     let scale = 0.88 * cell.w / 2.0 / extent / shrink;
     let place = |points: &[[f32; 2]]| -> Vec<[f64; 2]> {
         let finite = points.iter().filter(|p| p.iter().all(|v| v.is_finite()));

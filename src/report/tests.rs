@@ -106,7 +106,7 @@ fn loss_curves_of_odd_histories() {
     huge.points[2].epoch = f64::NAN;
     huge.points[3].learning_rate = f64::INFINITY;
     loss_curves(&folder.path("loss_huge"), &huge).unwrap();
-    check(&folder.path("loss_huge"), &["train", "test", "epoch", "−24", "7 values outside the range"]);
+    check(&folder.path("loss_huge"), &["train", "test", "epoch", "−24", "first epochs cut off: 7 values"]);
     huge.points[4].epoch = 1e300;
     loss_curves(&folder.path("loss_far"), &huge).unwrap();
     check(&folder.path("loss_far"), &["epoch"]);
@@ -149,7 +149,7 @@ fn outlines_side_by_side() {
     sampled[5].points.iter_mut().flatten().for_each(|v| *v *= 5.0);
     let truth: Vec<Outline> = (0..16).map(|_| lens(&mut noise, false)).collect();
     outlines(&folder.path("outlines"), &sampled, &truth, ["samples", "data"]).unwrap();
-    check(&folder.path("outlines"), &["samples (1 not finite left out)", "data"]);
+    check(&folder.path("outlines"), &["samples (1 not finite left out, grey ÷k: shrunk to fit)", "data"]);
 }
 
 #[test]

@@ -168,17 +168,34 @@ impl Rows {
                 return Err(Error::config("data.standardize", what));
             }
         };
+        let label = |&j: &usize| columns.get(j).cloned().unwrap_or_else(|| format!("column {}", j + 1));
+        if config.data.preset.is_none() {
+            let rows = train.len() / dim;
+            if rows < FEW_ROWS {
+                notes.push(format!("there are only {rows} training rows: too few to learn a density from"));
+            }
+            let whole: Vec<_> = (0..dim).filter(|j| !coarse.contains(j) && is_whole(&train, dim, *j)).collect();
+            if !whole.is_empty() {
+                let list = whole.iter().map(label).collect::<Vec<_>>().join(", ");
+                notes.push(format!(
+                    "whole numbers only: {list}; their density is one of the numbers plus the noise added in training \
+                     (train.noise), and samples are not whole"
+                ));
+            }
+        }
         if let Some(s) = &standardize {
             // In place: nobody else has the rows yet.
             s.apply(Arc::make_mut(&mut train))?;
             s.apply(&mut test)?;
             // What rounding made constant is told already, and is none.
-            let constant = s.constant.iter().copied().filter(|c| !coarse.contains(c)).collect();
-            let constant = Standardizer { constant, ..s.clone() }.constant_names(&columns);
+            let constant: Vec<_> = s.constant.iter().filter(|c| !coarse.contains(c)).map(label).collect();
             if !constant.is_empty() && config.data.preset.is_none() {
-                let list = constant.join(", ");
-                notes
-                    .push(format!("constant: {list}; a density over a constant is one of the noise added in training"));
+                let (columns, are) = if constant.len() == 1 { ("column", "is") } else { ("columns", "are") };
+                notes.push(format!(
+                    "{columns} {} {are} constant: the density there is arbitrary, that of the noise added in training \
+                     (train.noise); leave out with --set data.columns=...",
+                    constant.iter().map(|name| name.trim_start_matches("column ")).collect::<Vec<_>>().join(", ")
+                ));
             }
         }
         if config.data.test_noise > 0.0 && !test.is_empty() {
@@ -189,6 +206,25 @@ impl Rows {
         }
         Ok(Dataset { train, test, dim, columns, standardize, fingerprint, name, notes })
     }
+}
+
+/// Fewer training rows than these teach nothing.
+const FEW_ROWS: usize = 20;
+
+/// Whether a column holds few different numbers, all of them whole.
+fn is_whole(values: &[f32], dim: usize, column: usize) -> bool {
+    let most = values.len() / dim / 10;
+    let mut seen = std::collections::HashSet::new();
+    let few_and_whole = values.iter().skip(column).step_by(dim).all(|v| {
+        // Negative zero is zero.
+        v.fract() == 0.0
+            && {
+                seen.insert((v + 0.0).to_bits());
+                true
+            }
+            && seen.len() <= most
+    });
+    few_and_whole && seen.len() > 1
 }
 
 fn simulate_lens(config: &Config) -> Result<Rows> {
@@ -339,6 +375,23 @@ mod tests {
             data.complete(&mut config).unwrap();
             assert_eq!(config.train.batches_per_epoch, Some(1));
         }
+    }
+
+    #[test]
+    fn columns_of_whole_numbers_and_constants_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = table(folder.path(), 100);
+        assert!(Dataset::load(&config, None).unwrap().notes.is_empty(), "all numbers are different");
+        let path = folder.path().join("t.csv");
+        let rows = (0..100).map(|i| format!("{},{},7\n", i % 4, f64::from(i % 4) + 0.5));
+        std::fs::write(&path, "count,half,seven\n".to_owned() + &rows.collect::<String>()).unwrap();
+        config.data.path = Some(path);
+        let notes = Dataset::load(&config, None).unwrap().notes;
+        assert!(notes.len() == 2 && notes[0].contains("only: count;"), "{notes:?}");
+        assert!(notes[1].contains("column seven is constant") && notes[1].contains("data.columns"), "{notes:?}");
+        config.data.rows = Some(15);
+        let notes = Dataset::load(&config, None).unwrap().notes.join("; ");
+        assert!(notes.contains("only 13 training rows") || notes.contains("only 14 training rows"), "{notes}");
     }
 
     #[test]

@@ -48,8 +48,12 @@ fn losses(metrics: &Path, plots: &Path) -> Result<()> {
 }
 
 fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result<()> {
-    create(plots)?;
     let n = data.dim;
+    if data.train_rows() < 2 {
+        // There is nothing to compare with, which was told when the training began.
+        return Ok(());
+    }
+    create(plots)?;
     let rows = data.some_rows(COMPARED)?;
     let drawn = flow.sample(COMPARED, config.train.seed)?;
     let labels = match config.data.preset {

@@ -126,6 +126,82 @@ fn check_passes_a_good_model_and_fails_a_broken_one() {
 }
 
 #[test]
+fn check_measures_each_column_in_its_own_scale() {
+    let place = Place::new();
+    let columns = |f: &dyn Fn(f64, f64) -> String| {
+        let rows = (0..300).map(|i| {
+            let t = f64::from(i);
+            f((17.0 * t / 300.0).sin(), f64::from(i * 7919 % 101) / 101.0)
+        });
+        "a,b,c\n".to_owned() + &rows.collect::<String>()
+    };
+    place.write("scales.csv", columns(&|a, b| format!("{},{},{}\n", 1e-9 * a, 1e5 * b, 3e5 + a * b)));
+    place.write("time.csv", columns(&|a, b| format!("{},{},{a}\n", a + b, 1.7e9 + 100.0 * b)));
+    let train = "--device cpu --epochs 8 --set model.width=8 --set model.blocks=2";
+    place.line(&format!("train scales.csv --out scales {train}")).good();
+    let done = place.line("check scales scales.csv --device cpu").good();
+    assert_eq!(done.stdout.matches("  ok").count(), 4, "{}", done.stdout);
+    assert!(done.stdout.contains("to the deviation; worst `"), "{}", done.stdout);
+
+    place.line(&format!("train time.csv --out time {train}")).good();
+    let done = place.line("check time time.csv --device cpu").good();
+    assert!(done.stderr.contains("not checked") && done.stderr.contains("`b`"), "{}", done.stderr);
+    assert_eq!(done.stdout.matches("  ok").count(), 4, "{}", done.stdout);
+
+    // The same columns in units of the networks are lost in rounding, which is no fault of the derivatives.
+    place.write("tiny.csv", columns(&|a, b| format!("{},{},{}\n", 1e-9 * a, 1e-9 * b, 2e-9 * a * b)));
+    place.line(&format!("train tiny.csv --out tiny {train} --set data.standardize=false")).good();
+    let done = place.line("check tiny tiny.csv --device cpu");
+    assert_eq!((done.code, done.stdout.matches("FAILED").count()), (Some(5), 1), "{}", done.stdout);
+    assert!(done.stderr.contains("data.standardize=true"), "{}", done.stderr);
+
+    // Without a standardisation the scale is that of the rows.
+    place.table("table.csv", 120, 3);
+    place.line(&format!("train table.csv --out plain {train} --set data.standardize=false")).good();
+    let done = place.line("check plain table.csv --device cpu").good();
+    assert_eq!(done.stdout.matches("  ok").count(), 4, "{}", done.stdout);
+}
+
+#[test]
+fn one_number_a_row_is_an_array_of_one_dimension() {
+    let place = Place::new();
+    place.trained();
+    place.line("log-prob run table.csv -o lp.npy --device cpu").good();
+    place.line("encode run table.csv -o z.npy --log-det ld.npy --device cpu").good();
+    for name in ["lp.npy", "ld.npy"] {
+        let bytes = place.read(name);
+        assert!(String::from_utf8_lossy(&bytes[..128]).contains("'shape': (120,)"), "{name}");
+        let table = Table::read(place.path(name)).unwrap();
+        assert_eq!((table.rows, table.dim()), (120, 1));
+    }
+}
+
+#[test]
+fn a_training_ends_with_what_log_prob_reports() {
+    let place = Place::new();
+    place.table("table.csv", 120, 3);
+    let done = place.line("train table.csv --device cpu --out run --epochs 5 --set model.width=8").good();
+    assert!(!done.stderr.contains("warm-up") && !done.stderr.contains("(native"), "{}", done.stderr);
+    let (_, rest) = done.stderr.split_once("mean log-density ").expect("a density");
+    let told: f64 = rest.split_whitespace().next().unwrap().parse().unwrap();
+    let metrics = place.text("run/metrics.csv");
+    let ll: f64 = metrics.lines().last().unwrap().split(',').nth(4).unwrap().parse().unwrap();
+    assert!((told - 3.0 * (ll - 0.918_938_5)).abs() < 1e-3, "{told} {ll}");
+}
+
+#[test]
+fn tiny_and_short_trainings_are_warned_of() {
+    let place = Place::new();
+    for rows in [1, 2, 12] {
+        place.table("tiny.csv", rows, 2);
+        let done = place.line(&format!("train tiny.csv --device cpu --out run{rows} --epochs 2")).good();
+        assert!(done.stderr.contains("too few to learn"), "{}", done.stderr);
+        assert!(done.stderr.contains("train.warmup_epochs"), "{}", done.stderr);
+        assert!(!done.stderr.contains("pictures"), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn simulated_shapes_are_the_training_rows_of_the_preset() {
     let place = Place::new();
     place.line("simulate lens -n 6 -o a.csv").good();
@@ -180,8 +256,9 @@ fn help_has_examples_and_all_settings() {
     }
     let text = place.line("train --help").good().stdout;
     for key in hintflow::config::keys::KEYS {
-        assert!(text.contains(key.name), "{}", key.name);
+        assert_eq!(text.contains(key.name), key.is_shown(), "{}", key.name);
     }
+    assert!(!text.contains("--given") && text.contains("log-prob"), "{text}");
 }
 
 #[test]
