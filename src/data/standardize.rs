@@ -78,11 +78,6 @@ impl Standardizer {
         self.scale.iter().map(|scale| scale.ln()).sum()
     }
 
-    /// The constant columns by name, or as `column 3` (counted from 1) where the table has no names.
-    pub fn constant_names(&self, columns: &[String]) -> Vec<String> {
-        self.constant.iter().map(|&j| columns.get(j).cloned().unwrap_or_else(|| format!("column {}", j + 1))).collect()
-    }
-
     fn each(&self, values: &mut [f32], map: impl Fn(f64, f64, f64) -> f64) -> Result<()> {
         check_rows(values.len(), self.dim())?;
         if self.dim() > 0 {
@@ -157,13 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn constant_columns_are_found_exactly_and_named() {
+    fn constant_columns_are_found_exactly() {
         // 0.1 is no binary fraction: a mean by summing differs from the value.
         let s = Standardizer::fit(&table(), 3).unwrap();
         assert_eq!(s.constant, [1]);
         assert_eq!((s.mean[1], s.scale[1]), (f64::from(0.1f32), 1.0));
-        assert_eq!(s.constant_names(&["a".into(), "b".into(), "c".into()]), ["b"]);
-        assert_eq!(s.constant_names(&[]), ["column 2"]);
         assert_eq!(Standardizer::fit(&[4.0, 5.0], 2).unwrap().constant, [0, 1]);
     }
 

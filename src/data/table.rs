@@ -260,7 +260,7 @@ impl Format {
 }
 
 /// Opens a regular file and tells its length.
-pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let failed = |e| Error::io("read", path, e);
     // Before opening: opening a pipe would wait for its writer.
     let metadata = fs::metadata(path).map_err(failed)?;

@@ -1,6 +1,7 @@
 //! The interchange format `model.safetensors` (spec, section 7): weights by name, and the spec as JSON.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::atomic::write_atomic;
 use crate::data::standardize::Standardizer;
+use crate::data::table::open_regular;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Spec, Tensor, budget};
 use crate::rng::{self, Stream};
@@ -48,7 +50,9 @@ impl ModelFile {
     /// # Errors
     /// [`Error::Io`] where it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+        let (mut file, _) = open_regular(path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
         Self::parse(&bytes, path)
     }
 
