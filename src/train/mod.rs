@@ -17,6 +17,7 @@ pub mod metrics;
 mod order;
 pub mod run;
 mod trainer;
+mod verdict;
 
 pub use dataset::Dataset;
 pub use manifest::Manifest;
