@@ -275,6 +275,15 @@ mod tests {
     /// Every remainder of every register tile: outputs, inputs, vectors of samples.
     #[test]
     fn products_agree_with_f64_for_awkward_sizes() {
+        check_products();
+    }
+
+    #[test]
+    fn portable_products_agree_with_f64_for_awkward_sizes() {
+        simd::portable::force(check_products);
+    }
+
+    fn check_products() {
         for (width, stride) in [(16, 48), (32, 48), (48, 48), (80, 112), (160, 176)] {
             let shape = Shape { stride, width, rows: width };
             for n in [1, 2, 3, 4, 5, 7, 13] {

@@ -36,6 +36,10 @@ pub(crate) trait Kernel {
 
 /// Runs a kernel with the best instruction set of this processor.
 pub(crate) fn run(kernel: impl Kernel) {
+    #[cfg(test)]
+    if portable::forced() {
+        return kernel.run::<Portable>();
+    }
     #[cfg(target_arch = "x86_64")]
     if avx2::available() {
         // SAFETY: the processor has the instructions.
@@ -43,6 +47,27 @@ pub(crate) fn run(kernel: impl Kernel) {
         return;
     }
     kernel.run::<Portable>();
+}
+
+/// Lets a test run kernels as they run on a processor without wider vectors.
+#[cfg(test)]
+pub(crate) mod portable {
+    use std::cell::Cell;
+
+    thread_local! {
+        static FORCED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(super) fn forced() -> bool {
+        FORCED.get()
+    }
+
+    /// Runs `f` with the portable kernels on this thread.
+    pub(crate) fn force(f: impl FnOnce()) {
+        FORCED.set(true);
+        f();
+        FORCED.set(false);
+    }
 }
 
 /// Name of the instruction set that [`run`] chooses.
