@@ -143,7 +143,8 @@ impl CpuSession {
 
     /// Operations after the tiles.
     fn finish(&mut self, id: ProgramId, job: Option<&StepJob>) {
-        for op in self.programs[id.0].program.finish.clone() {
+        for i in 0..self.programs[id.0].program.finish.len() {
+            let op = self.programs[id.0].program.finish[i];
             match op {
                 StepOp::Reflect { .. } => unreachable!("{op:?} comes before the tiles"),
                 StepOp::ReflectBackward { mix } => self.reflect_backward(mix),
