@@ -58,9 +58,9 @@ pub enum Stream {
     TestNoise = 8,
 }
 
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
+pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+pub(crate) const ROUNDS: usize = 10;
 
 /// The Philox4x32-10 bijection (Salmon et al. 2011): four random words for a counter and a key.
 pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
@@ -87,6 +87,7 @@ fn words(seed: u64, stream: Stream, step: u32, group: u64) -> [u32; 4] {
 }
 
 /// A word as a uniform number in (0, 1], the `f` of the module's formula.
+#[inline(always)]
 pub fn unit_f32(word: u32) -> f32 {
     ((word >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)
 }

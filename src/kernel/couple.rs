@@ -1,16 +1,16 @@
 //! `Couple`: the affine maps of a stage, their log-determinant, inverse and backward (spec, section 1).
 
-use super::Shape;
-use super::math::{atan, exp};
+use super::math::{Lanes, atan, exp, fma, lanes, lanes_mut};
 use super::simd::{self, Kernel, Simd};
+use super::{LANES, Shape};
 use crate::plan::{Link, Scale, Stage};
 
 /// Log-scale function, chosen once per kernel call so that the loops are branch-free.
 trait LogScale: Copy {
     /// `sigma(a)`.
-    fn value(self, a: f32) -> f32;
+    fn value<S: Simd>(self, a: f32) -> f32;
     /// `sigma'(a)`.
-    fn slope(self, a: f32) -> f32;
+    fn slope<S: Simd>(self, a: f32) -> f32;
 }
 
 #[derive(Clone, Copy)]
@@ -18,12 +18,12 @@ struct Atan(f32);
 
 impl LogScale for Atan {
     #[inline(always)]
-    fn value(self, a: f32) -> f32 {
-        self.0 * atan(a)
+    fn value<S: Simd>(self, a: f32) -> f32 {
+        self.0 * atan::<S>(a)
     }
     #[inline(always)]
-    fn slope(self, a: f32) -> f32 {
-        self.0 / (1.0 + a * a)
+    fn slope<S: Simd>(self, a: f32) -> f32 {
+        self.0 / fma::<S>(a, a, 1.0)
     }
 }
 
@@ -32,11 +32,11 @@ struct Identity;
 
 impl LogScale for Identity {
     #[inline(always)]
-    fn value(self, a: f32) -> f32 {
+    fn value<S: Simd>(self, a: f32) -> f32 {
         a
     }
     #[inline(always)]
-    fn slope(self, _: f32) -> f32 {
+    fn slope<S: Simd>(self, _: f32) -> f32 {
         1.0
     }
 }
@@ -68,6 +68,8 @@ pub(crate) fn forward(
     log_det: &mut [f32],
 ) {
     run_with!(scale, sigma => Forward { shape, stage, sigma, x, st, to, log_det });
+    // An unbounded scale may overflow where there is no sample, and 0 * infinity would reach the gradients.
+    shape.clear_padding(to);
 }
 
 struct Forward<'a, L> {
@@ -84,28 +86,29 @@ impl<L: LogScale> Kernel for Forward<'_, L> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Self { shape, sigma, .. } = self;
-        let log_det = shape.row_mut(self.log_det, 0);
-        for (c, chain) in self.stage.chains.iter().enumerate() {
-            let column = shape.row_mut(self.to, c);
-            column.copy_from_slice(shape.row(self.x, c));
-            for link in chain {
-                let (s, t) = rows(shape, self.st, *link);
-                for (((v, j), &s), &t) in column.iter_mut().zip(log_det.iter_mut()).zip(s).zip(t) {
-                    let log_scale = sigma.value(s);
-                    *v = *v * exp(log_scale) + t;
-                    *j += log_scale;
+        for at in (0..shape.width).step_by(LANES) {
+            let mut j = *lanes(self.log_det, at);
+            for (c, chain) in self.stage.chains.iter().enumerate() {
+                let mut v = *lanes(self.x, c * shape.stride + at);
+                for link in chain {
+                    let [s, t] = st_lanes(shape, self.st, *link, at);
+                    for i in 0..LANES {
+                        let log_scale = sigma.value::<S>(s[i]);
+                        v[i] = fma::<S>(v[i], exp::<S>(log_scale), t[i]);
+                        j[i] += log_scale;
+                    }
                 }
+                *lanes_mut(self.to, c * shape.stride + at) = v;
             }
-            // An unbounded scale may overflow where there is no sample, and 0 * infinity would reach the gradients.
-            column[shape.rows..].fill(0.0);
+            *lanes_mut(self.log_det, at) = j;
         }
     }
 }
 
-/// Rows of s and t.
+/// Lanes of s and t.
 #[inline(always)]
-fn rows(shape: Shape, st: &[f32], link: Link) -> (&[f32], &[f32]) {
-    (shape.row(st, link.s as usize), shape.row(st, link.t as usize))
+fn st_lanes(shape: Shape, st: &[f32], link: Link, at: usize) -> [&Lanes; 2] {
+    [link.s, link.t].map(|row| lanes(st, row as usize * shape.stride + at))
 }
 
 /// Inverts the chains of all columns in place.
@@ -119,22 +122,26 @@ pub(crate) fn inverse(shape: Shape, stage: &Stage, scale: Scale, x: &mut [f32], 
 
 /// Inverts one affine map of one column: `v <- (v - t) * exp(-sigma(s))`.
 pub(crate) fn link_inverse(shape: Shape, link: Link, scale: Scale, column: &mut [f32], st: &[f32]) {
-    let (s, t) = rows(shape, st, link);
-    run_with!(scale, sigma => LinkInverse { sigma, column, s, t });
+    run_with!(scale, sigma => LinkInverse { shape, sigma, column, link, st });
 }
 
 struct LinkInverse<'a, L> {
+    shape: Shape,
     sigma: L,
     column: &'a mut [f32],
-    s: &'a [f32],
-    t: &'a [f32],
+    link: Link,
+    st: &'a [f32],
 }
 
 impl<L: LogScale> Kernel for LinkInverse<'_, L> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        for ((v, &s), &t) in self.column.iter_mut().zip(self.s).zip(self.t) {
-            *v = (*v - t) * exp(-self.sigma.value(s));
+        for at in (0..self.shape.width).step_by(LANES) {
+            let [s, t] = st_lanes(self.shape, self.st, self.link, at);
+            let v = lanes_mut(self.column, at);
+            for i in 0..LANES {
+                v[i] = (v[i] - t[i]) * exp::<S>(-self.sigma.value::<S>(s[i]));
+            }
         }
     }
 }
@@ -151,7 +158,13 @@ pub(crate) struct Buffers<'a> {
 
 /// Writes the gradients of `x` and `st`.
 pub(crate) fn backward(shape: Shape, stage: &Stage, scale: Scale, buffers: Buffers<'_>) {
-    run_with!(scale, sigma => Backward { shape, stage, sigma, buffers });
+    let Buffers { x, st, d_to, d_log_det, d_x, d_st } = buffers;
+    run_with!(scale, sigma => Backward {
+        shape, stage, sigma, buffers: Buffers { x, st, d_to, d_log_det, d_x: &mut *d_x, d_st: &mut *d_st }
+    });
+    // See `forward`: padding has no gradient.
+    shape.clear_padding(d_x);
+    shape.clear_padding(d_st);
 }
 
 struct Backward<'a, L> {
@@ -165,31 +178,36 @@ impl<L: LogScale> Kernel for Backward<'_, L> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Self { shape, stage, sigma, buffers: b } = self;
-        let d_log_det = shape.row(b.d_log_det, 0);
-        for (c, chain) in stage.chains.iter().enumerate() {
-            // Forward once more: every link needs the value that went into it. It is parked where d_s will be.
-            let column = shape.row_mut(b.d_x, c);
-            column.copy_from_slice(shape.row(b.x, c));
-            for link in chain {
-                let (s, t) = rows(shape, b.st, *link);
-                shape.row_mut(b.d_st, link.s as usize).copy_from_slice(column);
-                for ((v, &s), &t) in column.iter_mut().zip(s).zip(t) {
-                    *v = *v * exp(sigma.value(s)) + t;
+        let place = |row: u32, at: usize| row as usize * shape.stride + at;
+        for at in (0..shape.width).step_by(LANES) {
+            let d_log_det = lanes(b.d_log_det, at);
+            for (c, chain) in stage.chains.iter().enumerate() {
+                // Forward once more: every link needs its scale and the value that went into it. They are parked where its
+                // d_t and d_s will be.
+                let mut v = *lanes(b.x, c * shape.stride + at);
+                for link in chain {
+                    let [s, t] = st_lanes(shape, b.st, *link, at);
+                    *lanes_mut(b.d_st, place(link.s, at)) = v;
+                    let scale = lanes_mut(b.d_st, place(link.t, at));
+                    for i in 0..LANES {
+                        scale[i] = exp::<S>(sigma.value::<S>(s[i]));
+                        v[i] = fma::<S>(v[i], scale[i], t[i]);
+                    }
                 }
-            }
-            column.copy_from_slice(shape.row(b.d_to, c));
-            for link in chain.iter().rev() {
-                let (s, _) = rows(shape, b.st, *link);
-                shape.row_mut(b.d_st, link.t as usize).copy_from_slice(column);
-                let d_s = shape.row_mut(b.d_st, link.s as usize);
-                for (((g, d), &s), &j) in column.iter_mut().zip(d_s.iter_mut()).zip(s).zip(d_log_det) {
-                    let scaled = *g * exp(sigma.value(s));
-                    *d = (scaled * *d + j) * sigma.slope(s);
-                    *g = scaled;
+                let mut g = *lanes(b.d_to, c * shape.stride + at);
+                for link in chain.iter().rev() {
+                    let [s, _] = st_lanes(shape, b.st, *link, at);
+                    let d_t = lanes_mut(b.d_st, place(link.t, at));
+                    let scale = *d_t;
+                    *d_t = g;
+                    let d_s = lanes_mut(b.d_st, place(link.s, at));
+                    for i in 0..LANES {
+                        let scaled = g[i] * scale[i];
+                        d_s[i] = fma::<S>(scaled, d_s[i], d_log_det[i]) * sigma.slope::<S>(s[i]);
+                        g[i] = scaled;
+                    }
                 }
-                // See `Forward`: padding has no gradient.
-                d_s[shape.rows..].fill(0.0);
-                column[shape.rows..].fill(0.0);
+                *lanes_mut(b.d_x, c * shape.stride + at) = g;
             }
         }
     }

@@ -1,7 +1,8 @@
 //! `Gather`: rows of the resident data plus noise, and `Normal`: latent samples. Counters are those of [`crate::rng`].
 
 use super::Shape;
-use crate::rng::{Stream, normals4};
+use super::normals::{self, Numbers};
+use crate::rng::Stream;
 
 /// Where a tile of a batch comes from.
 pub(crate) struct Rows<'a> {
@@ -29,42 +30,15 @@ pub(crate) fn gather(shape: Shape, from: &Rows<'_>, to: &mut [f32]) {
         }
     }
     if from.noise != 0.0 {
-        each_normal(shape, columns, from.first as u64, (from.seed, Stream::Noise, from.step), |at, normal| {
-            to[at] += from.noise * normal;
-        });
+        let numbers = Numbers { seed: from.seed, stream: Stream::Noise, step: from.step, first_row: from.first as u64 };
+        normals::add(shape, numbers, from.noise, to);
     }
-    clear_padding(shape, columns, to);
+    shape.clear_padding(to);
 }
 
 /// Fills `to` (N, samples) with standard normals of the samples `first_row..`.
 pub(crate) fn normal(shape: Shape, seed: u64, first_row: u64, to: &mut [f32]) {
-    let columns = to.len() / shape.stride;
-    each_normal(shape, columns, first_row, (seed, Stream::Latent, 0), |at, normal| to[at] = normal);
-    clear_padding(shape, columns, to);
-}
-
-/// Calls `f` with the position and the normal of every element. A sample has whole groups of four to itself, so that
-/// its values depend on its number and the columns alone.
-fn each_normal(
-    shape: Shape,
-    columns: usize,
-    first_row: u64,
-    (seed, stream, step): (u64, Stream, u32),
-    mut f: impl FnMut(usize, f32),
-) {
-    let groups = columns.div_ceil(4);
-    for r in 0..shape.rows {
-        for group in 0..groups {
-            let normals = normals4(seed, stream, step, (first_row + r as u64) * groups as u64 + group as u64);
-            for (c, normal) in (group * 4..columns).zip(normals) {
-                f(c * shape.stride + r, normal);
-            }
-        }
-    }
-}
-
-fn clear_padding(shape: Shape, columns: usize, to: &mut [f32]) {
-    for c in 0..columns {
-        shape.row_mut(to, c)[shape.rows..].fill(0.0);
-    }
+    to.fill(0.0);
+    normals::add(shape, Numbers { seed, stream: Stream::Latent, step: 0, first_row }, 1.0, to);
+    shape.clear_padding(to);
 }

@@ -12,6 +12,7 @@ pub(crate) mod loss;
 pub(crate) mod math;
 pub(crate) mod mix;
 pub(crate) mod networks;
+pub(crate) mod normals;
 pub(crate) mod product;
 pub(crate) mod reflect;
 pub(crate) mod simd;
@@ -130,6 +131,15 @@ impl Shape {
     /// Feature `i` of a buffer, writable, padding included.
     pub(crate) fn row_mut(self, buffer: &mut [f32], i: usize) -> &mut [f32] {
         &mut buffer[i * self.stride..i * self.stride + self.width]
+    }
+
+    /// Sets what lies behind the samples of every feature of a buffer to 0.
+    pub(crate) fn clear_padding(self, buffer: &mut [f32]) {
+        if self.rows < self.width {
+            for row in buffer.chunks_exact_mut(self.stride) {
+                row[self.rows..self.width].fill(0.0);
+            }
+        }
     }
 
     /// Features `first..first + n` of a buffer.

@@ -13,7 +13,7 @@ use session::Source;
 
 use super::{Backend, DeviceInfo, Engine, Session};
 use crate::error::{Error, Result};
-use crate::kernel::simd;
+use crate::kernel::simd::Level;
 use crate::plan::Plan;
 
 impl Engine {
@@ -28,36 +28,34 @@ impl Engine {
     /// The native CPU engine with a number of threads; 0 means one per core.
     ///
     /// # Errors
-    /// [`Error::Device`] where threads cannot be started.
+    /// [`Error::Device`] where threads cannot be started, or `HINTFLOW_SIMD` asks for what the processor has not.
     pub fn cpu_with_threads(threads: usize) -> Result<Self> {
+        let level = Level::of_process()?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("hintflow-{i}"))
             .start_handler(|_| flush_subnormals())
             .build()
             .map_err(|e| Error::Device { what: format!("cannot start the threads of the CPU engine: {e}") })?;
-        Ok(Self { backend: Arc::new(Cpu { pool: Arc::new(pool) }) })
+        Ok(Self { backend: Arc::new(Cpu { pool: Arc::new(pool), level }) })
     }
 }
 
 /// The device behind [`Engine::cpu`].
 struct Cpu {
     pool: Arc<rayon::ThreadPool>,
+    level: Level,
 }
 
 impl Backend for Cpu {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             engine: "cpu",
-            name: format!(
-                "native CPU engine, {} threads, {}",
-                self.pool.current_num_threads(),
-                simd::instruction_set()
-            ),
+            name: format!("native CPU engine, {} threads, {}", self.pool.current_num_threads(), self.level.name()),
             backend: "native".into(),
             driver: format!("hintflow {}", env!("CARGO_PKG_VERSION")),
             // Not the number of threads: the bits are the same for any.
-            arithmetic: simd::instruction_set().into(),
+            arithmetic: self.level.name().into(),
             kind: "native",
         }
     }

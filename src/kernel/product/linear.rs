@@ -1,0 +1,172 @@
+//! `out = w x` and `out = w^T x`: a register tile of a few vectors of samples times some outputs, weights broadcast, no
+//! packing and no padding of feature counts; bias, ReLU and its mask are fused into start and end.
+
+use super::load;
+use crate::kernel::Shape;
+use crate::kernel::simd::{self, Kernel, Simd};
+
+/// What an output starts from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// Zero.
+    Zero,
+    /// One value per output.
+    Bias(&'a [f32]),
+    /// What is there already.
+    Add,
+}
+
+/// What is done to an output before it is stored.
+#[derive(Clone, Copy)]
+pub(crate) enum End<'a> {
+    /// Nothing.
+    Linear,
+    /// ReLU.
+    Relu,
+    /// Backward of ReLU: zero where the activation (outputs, samples) is not positive.
+    Mask(&'a [f32]),
+}
+
+/// `out = w x` with start and end as given: `w` is `[n, k]`, `x` (k, samples), `out` (n, samples).
+pub(crate) fn forward(
+    shape: Shape,
+    [n, k]: [usize; 2],
+    w: &[f32],
+    x: &[f32],
+    out: &mut [f32],
+    start: Start<'_>,
+    end: End<'_>,
+) {
+    simd::run(Linear { shape, sizes: [n, k], strides: [k, 1], w, x, out, start, end });
+}
+
+/// `d_x = w^T d_out` with start and end as given: `d_out` (n, samples), `d_x` (k, samples).
+pub(crate) fn data_gradient(
+    shape: Shape,
+    [n, k]: [usize; 2],
+    w: &[f32],
+    d_out: &[f32],
+    d_x: &mut [f32],
+    start: Start<'_>,
+    end: End<'_>,
+) {
+    simd::run(Linear { shape, sizes: [k, n], strides: [1, k], w, x: d_out, out: d_x, start, end });
+}
+
+/// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs].
+struct Linear<'a> {
+    shape: Shape,
+    sizes: [usize; 2],
+    strides: [usize; 2],
+    w: &'a [f32],
+    x: &'a [f32],
+    out: &'a mut [f32],
+    start: Start<'a>,
+    end: End<'a>,
+}
+
+impl Kernel for Linear<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(mut self) {
+        // The sums of a register tile, a vector of samples per column and a weight fill the registers with few to spare.
+        match S::REGISTERS {
+            32 => self.samples::<S, 3, 8>(),
+            _ => self.samples::<S, 2, 6>(),
+        }
+    }
+}
+
+impl Linear<'_> {
+    /// All samples, `V` vectors at a time.
+    #[inline(always)]
+    fn samples<S: Simd, const V: usize, const O: usize>(&mut self) {
+        let vectors = self.shape.width / S::WIDTH;
+        let mut v = 0;
+        while v < vectors {
+            let at = v * S::WIDTH;
+            // One vector alone would wait for its loads: it borrows one of the tile before.
+            let now = if (vectors - v) % V == 1 && vectors - v > 1 { V - 1 } else { V.min(vectors - v) };
+            match now {
+                1 => self.outputs::<S, 1, O>(at),
+                2 => self.outputs::<S, 2, O>(at),
+                _ => self.outputs::<S, V, O>(at),
+            }
+            v += now;
+        }
+    }
+
+    /// All outputs of `V` vectors of samples from `at` on, `O` at a time.
+    #[inline(always)]
+    fn outputs<S: Simd, const V: usize, const O: usize>(&mut self, at: usize) {
+        let outputs = self.sizes[0];
+        let mut o = 0;
+        while o + O <= outputs {
+            self.tile::<S, V, O>(at, o);
+            o += O;
+        }
+        match outputs - o {
+            1 => self.tile::<S, V, 1>(at, o),
+            2 => self.tile::<S, V, 2>(at, o),
+            3 => self.tile::<S, V, 3>(at, o),
+            4 => self.tile::<S, V, 4>(at, o),
+            5 => self.tile::<S, V, 5>(at, o),
+            6 => self.tile::<S, V, 6>(at, o),
+            7 => self.tile::<S, V, 7>(at, o),
+            _ => {}
+        }
+    }
+
+    /// `O` outputs from `o` on, of the samples from `at` on.
+    #[inline(always)]
+    fn tile<S: Simd, const V: usize, const O: usize>(&mut self, at: usize, o: usize) {
+        let (inputs, stride) = (self.sizes[1], self.shape.stride);
+        let place = |o: usize, v: usize| o * stride + at + v * S::WIDTH;
+        let mut sums = [[S::splat(0.0); V]; O];
+        for (j, sums) in sums.iter_mut().enumerate() {
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = match self.start {
+                    Start::Zero => S::splat(0.0),
+                    Start::Bias(bias) => S::splat(bias[o + j]),
+                    Start::Add => load::<S>(self.out, place(o + j, v)),
+                };
+            }
+        }
+        if inputs > 0 {
+            let [output_stride, input_stride] = self.strides;
+            let first_weight = o * output_stride;
+            assert!((inputs - 1) * stride + at + V * S::WIDTH <= self.x.len());
+            assert!(first_weight + (O - 1) * output_stride + (inputs - 1) * input_stride < self.w.len());
+            let x = self.x[at..].as_ptr();
+            let w = self.w[first_weight..].as_ptr();
+            for i in 0..inputs {
+                // SAFETY: the assertions bound the last element that the largest i, j and v reach.
+                unsafe {
+                    let x = x.add(i * stride);
+                    let w = w.add(i * input_stride);
+                    let mut samples = [S::splat(0.0); V];
+                    for (v, sample) in samples.iter_mut().enumerate() {
+                        *sample = S::load(x.add(v * S::WIDTH));
+                    }
+                    for (j, sums) in sums.iter_mut().enumerate() {
+                        let weight = S::splat(*w.add(j * output_stride));
+                        for (sum, x) in sums.iter_mut().zip(samples) {
+                            *sum = S::mul_add(weight, x, *sum);
+                        }
+                    }
+                }
+            }
+        }
+        for (j, sums) in sums.into_iter().enumerate() {
+            for (v, sum) in sums.into_iter().enumerate() {
+                let at = place(o + j, v);
+                let sum = match self.end {
+                    End::Linear => sum,
+                    End::Relu => S::relu(sum),
+                    End::Mask(activation) => S::keep_positive(sum, load::<S>(activation, at)),
+                };
+                // SAFETY: the slice is as long as a vector.
+                unsafe { S::store(sum, self.out[at..at + S::WIDTH].as_mut_ptr()) };
+            }
+        }
+    }
+}

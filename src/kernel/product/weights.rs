@@ -1,0 +1,261 @@
+//! `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples.
+//!
+//! Wide layers: a panel of columns of x is transposed once, so that inputs lie side by side, and the same register tile as
+//! in [`super::linear`] sums over samples with the gradients broadcast. Narrow ones: dot products along the samples.
+
+use std::mem::MaybeUninit;
+
+use super::load;
+use crate::kernel::simd::{self, Kernel, Simd};
+use crate::kernel::{LANES, Shape};
+
+/// `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples: `d_w` is `[n, k]`.
+pub(crate) fn weight_gradient(
+    shape: Shape,
+    [n, k]: [usize; 2],
+    d_out: &[f32],
+    x: &[f32],
+    d_w: &mut [f32],
+    d_b: Option<&mut [f32]>,
+) {
+    simd::run(WeightGradient { shape, sizes: [n, k], d_out, x, d_w, d_b });
+}
+
+struct WeightGradient<'a> {
+    shape: Shape,
+    sizes: [usize; 2],
+    d_out: &'a [f32],
+    x: &'a [f32],
+    d_w: &'a mut [f32],
+    d_b: Option<&'a mut [f32]>,
+}
+
+impl Kernel for WeightGradient<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(mut self) {
+        self.bias::<S>();
+        let [n, k] = self.sizes;
+        if n >= 8 && k >= 2 * S::WIDTH - S::WIDTH / 4 {
+            match S::REGISTERS {
+                32 => self.panels::<S, 3, 8>(),
+                _ => self.panels::<S, 2, 6>(),
+            }
+        } else {
+            match S::REGISTERS {
+                32 => self.dots::<S, 5>(),
+                _ => self.dots::<S, 3>(),
+            }
+        }
+    }
+}
+
+impl WeightGradient<'_> {
+    #[inline(always)]
+    fn bias<S: Simd>(&mut self) {
+        let n = self.sizes[0];
+        let Some(d_b) = &mut self.d_b else { return };
+        for (o, d_b) in (0..n).step_by(4).zip(d_b[..n].chunks_mut(4)) {
+            let mut sums = [S::splat(0.0); 4];
+            for (sum, o) in sums.iter_mut().zip(o..n) {
+                let row = self.shape.row(self.d_out, o);
+                for at in (0..row.len()).step_by(S::WIDTH) {
+                    *sum = S::mul_add(S::splat(1.0), load::<S>(row, at), *sum);
+                }
+            }
+            d_b.iter_mut().zip(S::sums(sums)).for_each(|(d_b, sum)| *d_b += sum);
+        }
+    }
+}
+
+/// Samples of a panel; with 48 columns it fills most of a first-level cache of 48 KB.
+const PANEL_ROWS: usize = 160;
+
+/// Floats of a panel: at most three vectors of 16 columns.
+const PANEL: usize = PANEL_ROWS * 3 * 16;
+
+/// Some columns of x with the inputs side by side: value `[sample][column]`.
+#[repr(align(64))]
+struct Panel {
+    _values: [MaybeUninit<f32>; PANEL],
+}
+
+impl WeightGradient<'_> {
+    /// `V` vectors of inputs at a time.
+    #[inline(always)]
+    fn panels<S: Simd, const V: usize, const O: usize>(&mut self) {
+        const { assert!(V * S::WIDTH * PANEL_ROWS <= PANEL && LANES.is_multiple_of(S::WIDTH)) };
+        let k = self.sizes[1];
+        let mut panel = Panel { _values: [const { MaybeUninit::uninit() }; PANEL] };
+        let panel: *mut f32 = (&raw mut panel).cast();
+        let Shape { width, .. } = self.shape;
+        let mut first = 0;
+        while first < width {
+            let rows = (width - first).min(PANEL_ROWS);
+            let mut i = 0;
+            while i < k {
+                // SAFETY: the panel has room for `V` vectors of `rows` samples.
+                unsafe {
+                    match (k - i).div_ceil(S::WIDTH) {
+                        1 => self.panel::<S, 1, O>(panel, first, rows, i),
+                        2 => self.panel::<S, 2, O>(panel, first, rows, i),
+                        _ => self.panel::<S, V, O>(panel, first, rows, i),
+                    }
+                }
+                i += V * S::WIDTH;
+            }
+            first += rows;
+        }
+    }
+
+    /// All outputs of `V` vectors of inputs from `i` on, over `rows` samples from `first` on.
+    ///
+    /// # Safety
+    /// `panel` has room for `V` vectors of `rows` samples.
+    #[inline(always)]
+    unsafe fn panel<S: Simd, const V: usize, const O: usize>(
+        &mut self,
+        panel: *mut f32,
+        first: usize,
+        rows: usize,
+        i: usize,
+    ) {
+        let [n, k] = self.sizes;
+        let stride = self.shape.stride;
+        let used = (k - i).min(V * S::WIDTH);
+        assert!((i + used - 1) * stride + first + rows <= self.x.len() && rows.is_multiple_of(S::WIDTH));
+        for (v, used) in (0..used).step_by(S::WIDTH).map(|c| (c / S::WIDTH, (used - c).min(S::WIDTH))) {
+            for at in (0..rows).step_by(S::WIDTH) {
+                // SAFETY: the assertion bounds the `used` inputs; the caller has the room.
+                unsafe {
+                    let from = self.x.as_ptr().add((i + v * S::WIDTH) * stride + first + at);
+                    S::transpose(from, stride, used, panel.add(at * V * S::WIDTH + v * S::WIDTH), V * S::WIDTH);
+                }
+            }
+        }
+        let mut o = 0;
+        // SAFETY: the panel is filled.
+        unsafe {
+            while o + O <= n {
+                self.panel_tile::<S, V, O>(panel, first, rows, i, o);
+                o += O;
+            }
+            match n - o {
+                1 => self.panel_tile::<S, V, 1>(panel, first, rows, i, o),
+                2 => self.panel_tile::<S, V, 2>(panel, first, rows, i, o),
+                3 => self.panel_tile::<S, V, 3>(panel, first, rows, i, o),
+                4 => self.panel_tile::<S, V, 4>(panel, first, rows, i, o),
+                5 => self.panel_tile::<S, V, 5>(panel, first, rows, i, o),
+                6 => self.panel_tile::<S, V, 6>(panel, first, rows, i, o),
+                7 => self.panel_tile::<S, V, 7>(panel, first, rows, i, o),
+                _ => {}
+            }
+        }
+    }
+
+    /// `O` outputs from `o` on.
+    ///
+    /// # Safety
+    /// `panel` holds `V` vectors of `rows` samples.
+    #[inline(always)]
+    unsafe fn panel_tile<S: Simd, const V: usize, const O: usize>(
+        &mut self,
+        panel: *const f32,
+        first: usize,
+        rows: usize,
+        i: usize,
+        o: usize,
+    ) {
+        let Shape { stride, .. } = self.shape;
+        let k = self.sizes[1];
+        assert!((o + O - 1) * stride + first + rows <= self.d_out.len());
+        let d_out = self.d_out[o * stride + first..].as_ptr();
+        let mut sums = [[S::splat(0.0); V]; O];
+        for r in 0..rows {
+            // SAFETY: the assertion bounds the gradients, the caller has filled the panel.
+            unsafe {
+                let mut inputs = [S::splat(0.0); V];
+                for (v, input) in inputs.iter_mut().enumerate() {
+                    *input = S::load(panel.add((r * V + v) * S::WIDTH));
+                }
+                for (j, sums) in sums.iter_mut().enumerate() {
+                    let gradient = S::splat(*d_out.add(j * stride + r));
+                    for (sum, input) in sums.iter_mut().zip(inputs) {
+                        *sum = S::mul_add(gradient, input, *sum);
+                    }
+                }
+            }
+        }
+        for (j, sums) in sums.into_iter().enumerate() {
+            let row = &mut self.d_w[(o + j) * k + i..(o + j + 1) * k];
+            for (sum, to) in sums.into_iter().zip(row.chunks_mut(S::WIDTH)) {
+                S::add_to(sum, to);
+            }
+        }
+    }
+}
+
+impl WeightGradient<'_> {
+    /// Tiles of `O` outputs and four inputs.
+    #[inline(always)]
+    fn dots<S: Simd, const O: usize>(&mut self) {
+        let n = self.sizes[0];
+        let mut o = 0;
+        while o + O <= n {
+            self.dot_row::<S, O>(o);
+            o += O;
+        }
+        match n - o {
+            1 => self.dot_row::<S, 1>(o),
+            2 => self.dot_row::<S, 2>(o),
+            3 => self.dot_row::<S, 3>(o),
+            4 => self.dot_row::<S, 4>(o),
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn dot_row<S: Simd, const O: usize>(&mut self, o: usize) {
+        let k = self.sizes[1];
+        let mut i = 0;
+        while i + 4 <= k {
+            self.dot_tile::<S, O, 4>(o, i);
+            i += 4;
+        }
+        match k - i {
+            1 => self.dot_tile::<S, O, 1>(o, i),
+            2 => self.dot_tile::<S, O, 2>(o, i),
+            3 => self.dot_tile::<S, O, 3>(o, i),
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn dot_tile<S: Simd, const O: usize, const I: usize>(&mut self, o: usize, i: usize) {
+        let Shape { stride, width, .. } = self.shape;
+        assert!((o + O - 1) * stride + width <= self.d_out.len());
+        assert!((i + I - 1) * stride + width <= self.x.len());
+        let d_out = self.d_out[o * stride..].as_ptr();
+        let x = self.x[i * stride..].as_ptr();
+        let mut sums = [[S::splat(0.0); 4]; O];
+        for at in (0..width).step_by(S::WIDTH) {
+            // SAFETY: the assertions bound the last feature's `width` samples.
+            unsafe {
+                let mut gradients = [S::splat(0.0); O];
+                for (a, gradient) in gradients.iter_mut().enumerate() {
+                    *gradient = S::load(d_out.add(a * stride + at));
+                }
+                for b in 0..I {
+                    let input = S::load(x.add(b * stride + at));
+                    for (sums, gradient) in sums.iter_mut().zip(gradients) {
+                        sums[b] = S::mul_add(gradient, input, sums[b]);
+                    }
+                }
+            }
+        }
+        let k = self.sizes[1];
+        for (a, sums) in sums.into_iter().enumerate() {
+            let to = &mut self.d_w[(o + a) * k + i..][..I];
+            to.iter_mut().zip(S::sums(sums)).for_each(|(to, sum)| *to += sum);
+        }
+    }
+}
