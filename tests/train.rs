@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::engines;
-use hintflow::config::{Config, ScaleKind, preset};
+use hintflow::config::{Config, Memory, ScaleKind, preset};
 use hintflow::data::Table;
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Mixing;
@@ -67,9 +67,10 @@ fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state
     Checkpoint::read(&path).unwrap().state
 }
 
-fn stopping_changes_nothing(engine: &Engine) {
+fn stopping_changes_nothing(engine: &Engine, memory: Memory) {
     let folder = tempfile::tempdir().unwrap();
-    let config = settings(&folder);
+    let mut config = settings(&folder);
+    config.train.memory = memory;
     let data = Dataset::load(&config, None).unwrap();
     let whole_flow = flow(&config, &data, engine);
     let mut whole = Trainer::new(&whole_flow, &config, &data).unwrap();
@@ -93,12 +94,14 @@ fn stopping_changes_nothing(engine: &Engine) {
 
 #[test]
 fn stopping_changes_nothing_on_the_native_engine() {
-    stopping_changes_nothing(&engines::cpu());
+    stopping_changes_nothing(&engines::cpu(), Memory::Stored);
+    stopping_changes_nothing(&engines::cpu(), Memory::Reversible);
 }
 
 #[test]
 fn stopping_changes_nothing_on_a_gpu() {
-    stopping_changes_nothing(&engines::gpu());
+    stopping_changes_nothing(&engines::gpu(), Memory::Stored);
+    stopping_changes_nothing(&engines::gpu(), Memory::Reversible);
 }
 
 /// A second trainer on a model begins as one on a copy of it: with the weights, and without the moments.

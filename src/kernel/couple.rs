@@ -120,10 +120,11 @@ pub(crate) fn inverse(shape: Shape, stage: &Stage, scale: Scale, x: &mut [f32], 
 /// Inverts one affine map of one column: `v <- (v - t) * exp(-sigma(s))`.
 pub(crate) fn link_inverse(shape: Shape, link: Link, scale: Scale, column: &mut [f32], st: &[f32]) {
     let (s, t) = rows(shape, st, link);
-    run_with!(scale, sigma => LinkInverse { sigma, column, s, t });
+    run_with!(scale, sigma => LinkInverse { shape, sigma, column, s, t });
 }
 
 struct LinkInverse<'a, L> {
+    shape: Shape,
     sigma: L,
     column: &'a mut [f32],
     s: &'a [f32],
@@ -136,6 +137,8 @@ impl<L: LogScale> Kernel for LinkInverse<'_, L> {
         for ((v, &s), &t) in self.column.iter_mut().zip(self.s).zip(self.t) {
             *v = (*v - t) * exp(-self.sigma.value(s));
         }
+        // See `Forward`: in a reversible training, gradients follow.
+        self.column[self.shape.rows..].fill(0.0);
     }
 }
 

@@ -107,7 +107,7 @@ impl<'a> Trainer<'a> {
         if data.dim != expected {
             return Err(Error::Shape { what: "columns of the training data".into(), expected, got: data.dim });
         }
-        let program = flow.compiled(programs::Name::Step, batch as usize)?;
+        let program = flow.compiled(programs::Name::Step(settings.memory), batch as usize)?;
         // The session may hold the moments of an earlier trainer.
         let zeros = vec![0.0; flow.plan().layout.trained];
         flow.with_session(|session| {

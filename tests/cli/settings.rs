@@ -164,7 +164,7 @@ fn misspelt_and_contradicting_settings_are_usage_errors() {
         ("model.kind=flaw", &["model.kind", "flaw", "flow"]),
         ("model.mixing=all", &["model.mixing", "householder"]),
         ("model.depth=deep", &["full"]),
-        ("train.memory=none", &["train.memory", "stored"]),
+        ("train.memory=none", &["train.memory", "stored", "reversible"]),
         ("data.validation=1.5", &["data.validation", "1.5"]),
         ("data.rows=61", &["data.rows", "60 rows"]),
         ("data.test_rows=3", &["data.test_rows", "data.validation"]),
