@@ -178,6 +178,35 @@ impl Observer for Breaks {
     }
 }
 
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl Observer for Told {
+    fn warning(&mut self, text: &str) {
+        self.0.push(text.into());
+    }
+}
+
+/// What the way back loses is said, once, where it is much: networks that scale by up to exp(4) in both directions.
+#[test]
+fn a_reversible_training_tells_of_digits_that_it_loses() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |name: &str, memory: Memory, init_sigma: f64| {
+        let mut config = settings(&folder);
+        config.run.out = Some(folder.path().join(name));
+        (config.train.memory, config.model.init_sigma, config.model.blocks) = (memory, init_sigma, 3);
+        (config.train.lr, config.train.lr_final) = (1e-9, 1e-9);
+        let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };
+        let mut observer = Told::default();
+        assert!(run::start(config, &engines::cpu(), options, &mut observer).unwrap().finished);
+        observer.0.iter().filter(|text| text.contains("decode(encode(x))")).count()
+    };
+    assert_eq!(told("steep", Memory::Reversible, 1.5), 1);
+    assert_eq!(told("stored", Memory::Stored, 1.5), 0);
+    assert_eq!(told("gentle", Memory::Reversible, 0.005), 0);
+}
+
 fn run_that_breaks(config: Config, file: &'static str) -> (hintflow::Result<Outcome>, Vec<String>) {
     let mut observer = Breaks { file, warnings: Vec::new() };
     let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };

@@ -184,8 +184,12 @@ impl Flow {
     /// [`Error::Shape`] where the length of `z` is not a multiple of N.
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
         let rows = self.rows("z", z)?;
-        let x = self.run(programs::Name::Decode, &[z], rows, 0, 0)?.swap_remove(0);
-        self.undo(x)
+        self.undo(self.decode_inner(z, rows)?)
+    }
+
+    /// [`Flow::decode`] to rows that are still standardised.
+    pub(crate) fn decode_inner(&self, z: &[f32], rows: usize) -> Result<Vec<f32>> {
+        Ok(self.run(programs::Name::Decode, &[z], rows, 0, 0)?.swap_remove(0))
     }
 
     /// Log-density of rows x in nats, in the user's units (spec, section 4):
