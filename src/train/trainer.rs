@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
 use super::order;
-use crate::config::{Config, Train};
+use crate::config::{Config, Memory, Train};
 use crate::engine::{ProgramId, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, half_square, programs};
@@ -334,7 +334,12 @@ impl<'a> Trainer<'a> {
     }
 
     fn diverged(&self, loss: f32) -> Error {
-        let remedy = "try a lower train.lr, or model.scale = \"atan\" where it is \"exp\"";
-        Error::Diverged { step: self.position.step, loss, remedy: remedy.into() }
+        let stored = match self.settings.memory {
+            Memory::Stored => "",
+            // An inverse that has lost all digits leaves gradients that are no numbers.
+            Memory::Reversible => "train.memory = \"stored\", ",
+        };
+        let remedy = format!("try a lower train.lr, {stored}or model.scale = \"atan\" where it is \"exp\"");
+        Error::Diverged { step: self.position.step, loss, remedy }
     }
 }
