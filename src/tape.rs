@@ -31,10 +31,10 @@ pub enum Memory {
     /// The output of the last block. The backward pass computes each block's input from its output again, so that memory
     /// does not grow with the number of blocks.
     ///
-    /// All networks but those of the last stage run once more: a step of the CPU engine took 1.10 (2 blocks), 1.06 to 1.10
-    /// (32 narrow blocks) and 0.93 (32 blocks of width 64, whose stored activations leave the cache) of the time. Gradients
-    /// agree with stored ones up to the rounding of the inverse: 5e-7 of their length in trained models of 32 blocks, a
-    /// tenth of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits, see
+    /// All networks but those of the last stage run once more: a step of the CPU engine took 1.10 to 1.15 (2 blocks), 1.07
+    /// to 1.10 (32 narrow blocks) and 0.93 (32 blocks of width 64, whose stored activations leave the cache) of the time.
+    /// Gradients agree with stored ones up to the rounding of the inverse: 5e-7 of their length in trained models of 32
+    /// blocks, a tenth of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits, see
     /// [`crate::train::Trainer::inverse_error`]; and a ReLU whose input is within rounding of 0 may flip.
     Reversible,
 }

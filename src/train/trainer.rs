@@ -244,6 +244,9 @@ impl<'a> Trainer<'a> {
     /// [`Flow::decode`] make of it, relative to the root of the rows' mean square. Looks at up to 1000 held-out rows, or
     /// training rows where none are held out; standardised rows where the model standardises.
     ///
+    /// Of models with random weights, gradients were 3e-7 of their length wrong where this was 6e-6, 3e-5 where it was 2e-5
+    /// or 1e-3, and no numbers where it was infinite.
+    ///
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn inverse_error(&self) -> Result<f64> {
