@@ -12,6 +12,7 @@ use crate::optim::Adam;
 use crate::plan::spec::FULL_DEPTH;
 use crate::plan::{ConditionOn, Mixing, Spec};
 use crate::rng::{self, Stream};
+use crate::tape::Memory;
 
 /// A model and batch size to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub fn step(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: usi
     let n = case.dim as usize;
     let mut data = vec![0.0; case.batch * n];
     rng::fill_normals(1, Stream::Data, 0, 0, &mut data);
-    let id = flow.compiled(programs::Name::Step, case.batch)?;
+    let id = flow.compiled(programs::Name::Step(Memory::Stored), case.batch)?;
     let adam = Adam::default();
     let repeats = repeats.max(1);
     flow.with_session(|session| {
@@ -135,7 +136,7 @@ pub fn step(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: usi
             repeats,
             gflops: 6.0 * params as f64 * case.batch as f64 / (median * 1e6),
             dispatches: session.dispatches(id),
-            peak_bytes: session.memory(),
+            peak_bytes: session.footprint().total(),
         })
     })
 }
@@ -191,7 +192,7 @@ pub fn sample(case: Case, condition_on: ConditionOn, engine: &Engine, repeats: u
         sample_ms_min: times[0],
         sample_ms_max: times[times.len() - 1],
         repeats: times.len(),
-        peak_bytes: flow.with_session(|session| Ok(session.memory()))?,
+        peak_bytes: flow.with_session(|session| Ok(session.footprint().total()))?,
     })
 }
 

@@ -93,10 +93,12 @@ pub(crate) enum Op {
         stage: StageId,
         /// (N, B), in and out
         x: Buffer,
-        /// (st_rows, B)
+        /// (st_rows, B), written
         st: Buffer,
-        /// Scratch, (hidden_rows, B) each.
+        /// Activations after the first and the second ReLU, (hidden_rows, B) each.
         hidden: [Buffer; 2],
+        /// Whether `hidden` is read again later, as for [`Op::Networks`].
+        keep: bool,
     },
     /// `loss = |z|^2 / 2 - log_det` per sample; seeds `d_z = z / batch` and `d_log_det = -1 / batch`
     /// (spec, section 5). The engine keeps the sum of `loss` over the batch.

@@ -9,6 +9,8 @@ use common::fixture::write_model;
 use common::jacobian::{block_dependence, log_abs_det};
 use common::oracle::{ConditionOn, Mixing, Model, Scale, Spec, is_trained};
 use common::random::{Rng, random_model, random_rows};
+use common::whole::assert_close_on_the_whole;
+use hintflow::flow::{Gradients, Memory};
 use hintflow::{Engine, Flow};
 
 /// Of values against the oracle, relative to the largest.
@@ -66,14 +68,33 @@ fn check_model(spec: &Spec, engine: &Engine) {
     let mut rng = Rng::new(5);
     let (d_z, d_log_det) = (rng.normals(rows * spec.dim, 1.7), rng.normals(rows, 2.3));
     let want = model.vjp(&x, &[], &d_z, &d_log_det);
-    let got = flow.vjp(&f32s(&x), &f32s(&d_z), &f32s(&d_log_det)).expect("vjp");
-    assert_close(&what("d_x"), &got.x, &want.x, GRADIENTS);
-    for (name, gradient) in &got.tensors {
-        let want = &want.params[name].data;
-        assert_close(&what(name), gradient, want, GRADIENTS);
+    let vjp = |flow: &Flow| flow.vjp(&f32s(&x), &f32s(&d_z), &f32s(&d_log_det)).expect("vjp");
+    let stored = vjp(&flow);
+    let reversible = vjp(&flow.with_memory(Memory::Reversible));
+    for got in [&stored, &reversible] {
+        assert_close(&what("d_x"), &got.x, &want.x, GRADIENTS);
+        for (name, gradient) in &got.tensors {
+            let want = &want.params[name].data;
+            assert_close(&what(name), gradient, want, GRADIENTS);
+        }
+        let trained = want.params.keys().filter(|name| is_trained(name)).count();
+        assert_eq!(got.tensors.len(), trained, "{}", what("tensors with a gradient"));
     }
-    let trained = want.params.keys().filter(|name| is_trained(name)).count();
-    assert_eq!(got.tensors.len(), trained, "{}", what("tensors with a gradient"));
+    assert_same_gradients(&what("reversible"), &reversible, &stored);
+}
+
+/// Activations that are computed again change rounding only.
+fn assert_same_gradients(what: &str, got: &Gradients, want: &Gradients) {
+    const ROUNDING: Tolerance = Tolerance::relative(1e-4).floor(1e-5);
+    let f64s = |values: &[f32]| -> Vec<f64> { values.iter().map(|&v| v.into()).collect() };
+    assert_close(&format!("d_x, {what}"), &got.x, &f64s(&want.x), ROUNDING);
+    let (mut all, mut wanted) = (Vec::new(), Vec::new());
+    for ((name, got), (_, want)) in got.tensors.iter().zip(&want.tensors) {
+        assert_close(&format!("{name}, {what}"), got, &f64s(want), ROUNDING);
+        all.extend(f64s(got));
+        wanted.extend(f64s(want));
+    }
+    assert_close_on_the_whole(&format!("all weights, {what}"), &all, &wanted, 1e-5);
 }
 
 fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {

@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::engines;
-use hintflow::config::{Config, ScaleKind, preset};
+use hintflow::config::{Config, Memory, ScaleKind, preset};
 use hintflow::data::Table;
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Mixing;
@@ -67,9 +67,10 @@ fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state
     Checkpoint::read(&path).unwrap().state
 }
 
-fn stopping_changes_nothing(engine: &Engine) {
+fn stopping_changes_nothing(engine: &Engine, memory: Memory) {
     let folder = tempfile::tempdir().unwrap();
-    let config = settings(&folder);
+    let mut config = settings(&folder);
+    config.train.memory = memory;
     let data = Dataset::load(&config, None).unwrap();
     let whole_flow = flow(&config, &data, engine);
     let mut whole = Trainer::new(&whole_flow, &config, &data).unwrap();
@@ -93,12 +94,14 @@ fn stopping_changes_nothing(engine: &Engine) {
 
 #[test]
 fn stopping_changes_nothing_on_the_native_engine() {
-    stopping_changes_nothing(&engines::cpu());
+    stopping_changes_nothing(&engines::cpu(), Memory::Stored);
+    stopping_changes_nothing(&engines::cpu(), Memory::Reversible);
 }
 
 #[test]
 fn stopping_changes_nothing_on_a_gpu() {
-    stopping_changes_nothing(&engines::gpu());
+    stopping_changes_nothing(&engines::gpu(), Memory::Stored);
+    stopping_changes_nothing(&engines::gpu(), Memory::Reversible);
 }
 
 /// A second trainer on a model begins as one on a copy of it: with the weights, and without the moments.
@@ -173,6 +176,35 @@ impl Observer for Breaks {
     fn warning(&mut self, text: &str) {
         self.warnings.push(text.into());
     }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl Observer for Told {
+    fn warning(&mut self, text: &str) {
+        self.0.push(text.into());
+    }
+}
+
+/// What the way back loses is said, once, where it is much: networks that scale by up to exp(4) in both directions.
+#[test]
+fn a_reversible_training_tells_of_digits_that_it_loses() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |name: &str, memory: Memory, init_sigma: f64| {
+        let mut config = settings(&folder);
+        config.run.out = Some(folder.path().join(name));
+        (config.train.memory, config.model.init_sigma, config.model.blocks) = (memory, init_sigma, 3);
+        (config.train.lr, config.train.lr_final) = (1e-9, 1e-9);
+        let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };
+        let mut observer = Told::default();
+        assert!(run::start(config, &engines::cpu(), options, &mut observer).unwrap().finished);
+        observer.0.iter().filter(|text| text.contains("decode(encode(x))")).count()
+    };
+    assert_eq!(told("steep", Memory::Reversible, 1.5), 1);
+    assert_eq!(told("stored", Memory::Stored, 1.5), 0);
+    assert_eq!(told("gentle", Memory::Reversible, 0.005), 0);
 }
 
 fn run_that_breaks(config: Config, file: &'static str) -> (hintflow::Result<Outcome>, Vec<String>) {

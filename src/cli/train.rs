@@ -38,7 +38,7 @@ pub(super) struct Train {
     #[arg(value_name = "PRESET|DATA")]
     source: Option<String>,
     /// Go on with the run in this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "set", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "memory", "set", "dry_run"])]
     resume: Option<PathBuf>,
 
     /// Table of conditions, which no model takes yet
@@ -65,6 +65,10 @@ pub(super) struct Train {
     /// Learning rate at the start
     #[arg(long, value_name = "RATE", help_heading = "Settings")]
     lr: Option<f64>,
+    /// Activations for the backward pass: stored, or computed again (reversible), which takes longer but
+    /// less memory where there are many blocks [default: stored]
+    #[arg(long, value_name = "stored|reversible", help_heading = "Settings")]
+    memory: Option<String>,
 
     /// Run folder [default: a new one, runs/<date>_<name>_s<seed>]
     #[arg(long, value_name = "DIR", help_heading = "Output")]
@@ -176,6 +180,7 @@ impl Train {
             ("train.epochs", self.epochs.map(|v| v.to_string()), "--epochs"),
             ("train.batch", self.batch.map(|v| v.to_string()), "--batch"),
             ("train.lr", self.lr.map(|v| format!("{v:?}")), "--lr"),
+            ("train.memory", self.memory.clone(), "--memory"),
             ("run.out", self.out.as_deref().map(text), "--out"),
             ("run.device", self.device.device.clone(), "--device"),
             ("run.threads", self.device.threads.map(|v| v.to_string()), "--threads"),

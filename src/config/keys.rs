@@ -49,7 +49,7 @@ pub const KEYS: &[Key] = &[
     key("train.noise", "deviation of the noise added to each batch, after standardisation"),
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
-    key("train.memory", "\"stored\": all activations are kept for the backward pass"),
+    key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
     key("data.preset", "simulated data set: \"lens\""),
     key("data.path", "table to train on: .npy or .csv"),
     key("data.given", "table of conditions, for conditional models (--given)"),

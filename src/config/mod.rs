@@ -25,6 +25,7 @@ use crate::optim::{Adam, Schedule};
 use crate::plan::budget::width_for;
 use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec};
+pub use crate::tape::Memory;
 
 /// All settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -184,15 +185,6 @@ pub enum ScaleKind {
     Atan,
     /// `a`.
     Exp,
-}
-
-/// What is kept for the backward pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Memory {
-    /// All activations.
-    #[default]
-    Stored,
 }
 
 /// Columns by name or number. In settings either a list or one text with commas.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Job, ProgramId, Session, StepJob, Values};
+use super::{Footprint, Job, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::Program;
@@ -112,8 +112,8 @@ impl Session for Checked {
         self.session.dispatches(program)
     }
 
-    fn memory(&self) -> usize {
-        self.session.memory()
+    fn footprint(&self) -> Footprint {
+        self.session.footprint()
     }
 }
 
@@ -124,6 +124,7 @@ mod tests {
     use crate::flow::programs::{Name, record};
     use crate::optim::Adam;
     use crate::plan::Spec;
+    use crate::tape::Memory;
 
     #[test]
     fn wrong_sizes_are_errors_that_name_them() {
@@ -136,7 +137,7 @@ mod tests {
         session.set_data(vec![0.0; 6].into()).unwrap();
         assert!(message(session.set_order(&[0, 2])).contains("order"));
         session.set_order(&[1, 0]).unwrap();
-        let id = session.compile(record(Name::Step, &plan), 2).unwrap();
+        let id = session.compile(record(Name::Step(Memory::Stored), &plan), 2).unwrap();
         let step =
             |first, rows| StepJob { first, rows, noise: 0.0, seed: 0, step: 0, adam: Adam::default().step(0.1, 1) };
         assert!(message(session.step(id, &step(1, 2))).contains("order"));

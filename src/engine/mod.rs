@@ -57,6 +57,36 @@ impl Engine {
     }
 }
 
+/// Bytes that a model holds on its device, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Footprint {
+    /// Weights, and the tables that say where they are.
+    pub weights: usize,
+    /// Adam's moments.
+    pub optimizer: usize,
+    /// Partial sums of the gradient of the weights, and what else is needed to add them up.
+    pub gradients: usize,
+    /// Activations and their gradients, of all programs and threads.
+    pub activations: usize,
+    /// Training rows and their order.
+    pub data: usize,
+    /// Results on their way to the host, and what kernels are told.
+    pub transfer: usize,
+}
+
+impl Footprint {
+    /// All bytes.
+    pub fn total(&self) -> usize {
+        let Self { weights, optimizer, gradients, activations, data, transfer } = self;
+        weights + optimizer + gradients + activations + data + transfer
+    }
+
+    /// The part that is proportional to the number of weights: they, the optimizer's state and partial gradients.
+    pub fn of_weights(&self) -> usize {
+        self.weights + self.optimizer + self.gradients
+    }
+}
+
 /// A device, behind [`Engine`].
 pub(crate) trait Backend: Send + Sync {
     /// Facts about the device.
@@ -144,6 +174,6 @@ pub(crate) trait Session: Send {
     /// Number of dispatches of one run or step of the program on one tile; 0 on the native engine.
     fn dispatches(&self, program: ProgramId) -> usize;
 
-    /// Bytes the session holds on the device.
-    fn memory(&self) -> usize;
+    /// What the session holds on the device. Its arrays grow and never shrink, so this is also the most it has held.
+    fn footprint(&self) -> Footprint;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Flow, ModelFile, init};
+use super::{Flow, Memory, ModelFile, init};
 use crate::data::standardize::Standardizer;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -19,6 +19,7 @@ pub struct FlowBuilder {
     init_sigma: f32,
     columns: Vec<String>,
     standardize: Option<Standardizer>,
+    memory: Memory,
 }
 
 impl FlowBuilder {
@@ -28,7 +29,15 @@ impl FlowBuilder {
 
     /// Starts from a whole spec.
     pub fn from_spec(spec: Spec) -> Self {
-        Self { spec, budget: None, seed: 0, init_sigma: 0.005, columns: Vec::new(), standardize: None }
+        Self {
+            spec,
+            budget: None,
+            seed: 0,
+            init_sigma: 0.005,
+            columns: Vec::new(),
+            standardize: None,
+            memory: Memory::default(),
+        }
     }
 
     /// K, the number of blocks.
@@ -104,6 +113,12 @@ impl FlowBuilder {
         self
     }
 
+    /// What gradients keep for their backward pass, see [`Flow::with_memory`].
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
     /// The spec with the width that the budget asks for.
     ///
     /// # Errors
@@ -129,6 +144,6 @@ impl FlowBuilder {
         let plan = Arc::new(Plan::new(&self.spec()?)?);
         let weights = init::weights(&plan, self.seed, self.init_sigma);
         let file = ModelFile { plan, weights, columns: self.columns, standardize: self.standardize };
-        Flow::from_file(file, engine)
+        Ok(Flow::from_file(file, engine)?.with_memory(self.memory))
     }
 }

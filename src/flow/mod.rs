@@ -15,8 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use builder::FlowBuilder;
 pub use model_file::ModelFile;
 
+pub use crate::tape::Memory;
+
 use crate::data::standardize::Standardizer;
-use crate::engine::{Engine, Job, ProgramId, Session, Values};
+use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Spec};
 
@@ -30,6 +32,7 @@ pub struct Flow {
     engine: Engine,
     columns: Vec<String>,
     standardize: Option<Standardizer>,
+    memory: Memory,
     loaded: Mutex<Loaded>,
 }
 
@@ -86,7 +89,14 @@ impl Flow {
         let mut session = engine.load(plan.clone())?;
         session.write(Values::Weights, &weights)?;
         let loaded = Mutex::new(Loaded { session, compiled: Vec::new() });
-        Ok(Self { plan, engine: engine.clone(), columns, standardize, loaded })
+        Ok(Self { plan, engine: engine.clone(), columns, standardize, memory: Memory::default(), loaded })
+    }
+
+    /// What [`Flow::loss_gradients`] and [`Flow::vjp`] keep for their backward pass; [`Memory::Stored`] unless this is
+    /// called. A training has a setting of its own, [`crate::config::Train::memory`].
+    #[must_use = "the flow is given back"]
+    pub fn with_memory(self, memory: Memory) -> Self {
+        Self { memory, ..self }
     }
 
     /// The model with its present weights, as it would be written to a file.
@@ -131,6 +141,11 @@ impl Flow {
         &self.engine
     }
 
+    /// Bytes that the model holds on its device by now.
+    pub fn footprint(&self) -> Footprint {
+        self.loaded().session.footprint()
+    }
+
     /// Names of the columns of x, empty where they are not known.
     pub fn columns(&self) -> &[String] {
         &self.columns
@@ -169,8 +184,12 @@ impl Flow {
     /// [`Error::Shape`] where the length of `z` is not a multiple of N.
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
         let rows = self.rows("z", z)?;
-        let x = self.run(programs::Name::Decode, &[z], rows, 0, 0)?.swap_remove(0);
-        self.undo(x)
+        self.undo(self.decode_inner(z, rows)?)
+    }
+
+    /// [`Flow::decode`] to rows that are still standardised.
+    pub(crate) fn decode_inner(&self, z: &[f32], rows: usize) -> Result<Vec<f32>> {
+        Ok(self.run(programs::Name::Decode, &[z], rows, 0, 0)?.swap_remove(0))
     }
 
     /// Log-density of rows x in nats, in the user's units (spec, section 4):
@@ -213,7 +232,8 @@ impl Flow {
         if rows == 0 {
             return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
         }
-        let (mut outputs, gradients) = self.run_backward(programs::Name::LossGradients, &[&self.inner(x)?], rows)?;
+        let (mut outputs, gradients) =
+            self.run_backward(programs::Name::LossGradients(self.memory), &[&self.inner(x)?], rows)?;
         let d_x = outputs.swap_remove(1);
         let loss = outputs.swap_remove(0).iter().map(|&l| f64::from(l)).sum::<f64>() / rows as f64;
         Ok((loss as f32, self.name_gradients(&gradients, d_x)))
@@ -233,7 +253,7 @@ impl Flow {
         agree("d_z", x.len(), d_z.len())?;
         agree("d_log_det", rows, d_log_det.len())?;
         let inputs: [&[f32]; 3] = [&self.inner(x)?, d_z, d_log_det];
-        let (mut outputs, gradients) = self.run_backward(programs::Name::Vjp, &inputs, rows)?;
+        let (mut outputs, gradients) = self.run_backward(programs::Name::Vjp(self.memory), &inputs, rows)?;
         Ok(self.name_gradients(&gradients, outputs.swap_remove(0)))
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
-use crate::plan::{ConditionOn, Plan};
+use crate::plan::Plan;
 use crate::program::Program;
-use crate::tape::{Tape, Then};
+use crate::tape::{Memory, Tape, Then};
 
 /// The programs a flow can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(crate) enum Name {
     /// Normals to x.
     Sample,
     /// Loss per row and d_x of given rows, gradients of the mean loss.
-    LossGradients,
+    LossGradients(Memory),
     /// d_x for given x, d_z, d_log_det.
-    Vjp,
+    Vjp(Memory),
     /// A training step on rows of the resident data.
-    Step,
+    Step(Memory),
 }
 
 /// Records a program.
@@ -46,8 +46,8 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             let x = inverse(&mut tape, z);
             tape.finish("sample", vec![x], Then::Nothing)
         }
-        Name::LossGradients => {
-            let mut tape = Tape::training(plan);
+        Name::LossGradients(memory) => {
+            let mut tape = Tape::training(plan, memory);
             let x = tape.input();
             let (z, log_det) = forward(&mut tape, x);
             let loss = tape.loss(z, log_det);
@@ -55,8 +55,8 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             let d_x = tape.gradient(x);
             tape.finish("loss_gradients", vec![loss, d_x], Then::Gradients)
         }
-        Name::Vjp => {
-            let mut tape = Tape::training(plan);
+        Name::Vjp(memory) => {
+            let mut tape = Tape::training(plan, memory);
             let x = tape.input();
             let (z, log_det) = forward(&mut tape, x);
             tape.seed(z);
@@ -65,8 +65,8 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             let d_x = tape.gradient(x);
             tape.finish("vjp", vec![d_x], Then::Gradients)
         }
-        Name::Step => {
-            let mut tape = Tape::training(plan);
+        Name::Step(memory) => {
+            let mut tape = Tape::training(plan, memory);
             let x = tape.gather();
             let (z, log_det) = forward(&mut tape, x);
             tape.loss(z, log_det);
@@ -99,10 +99,7 @@ fn inverse(tape: &mut Tape, mut x: Buffer) -> Buffer {
     let mut mix = plan.mixes().count();
     for block in plan.blocks.iter().rev() {
         for stage in block.stages.clone().rev() {
-            match plan.spec.condition_on {
-                ConditionOn::Input => tape.walk(stage, x),
-                ConditionOn::Output => tape.uncouple(stage, x),
-            }
+            tape.uncouple(stage, x, false);
         }
         if block.mix.is_some() {
             mix -= 1;

@@ -143,6 +143,8 @@ impl<L: LogScale> Kernel for LinkInverse<'_, L> {
                 v[i] = (v[i] - t[i]) * exp::<S>(-self.sigma.value::<S>(s[i]));
             }
         }
+        // See `Forward`: in a reversible training, gradients follow.
+        self.column[self.shape.rows..].fill(0.0);
     }
 }
 
@@ -228,6 +230,10 @@ mod tests {
         let (mut to, mut log_det) = (vec![1.0; 32], vec![0.0; 16]);
         forward(shape, stage, spec.scale, &[0.0; 32], &st, &mut to, &mut log_det);
         assert!(to[3..16].iter().chain(&to[19..]).all(|&v| v == 0.0));
+        // On the way back of a reversible training it is the other sign that overflows.
+        let mut back = [1.0; 32];
+        inverse(shape, stage, spec.scale, &mut back, &vec![-200.0; st.len()]);
+        assert!(stage.chains.iter().zip(back.chunks(16)).all(|(chain, row)| chain.is_empty() || row[3..] == [0.0; 13]));
         let (mut d_x, mut d_st) = (vec![9.0; 32], vec![9.0; st.len()]);
         let [d_to, d_log_det] = [vec![0.0; 32], vec![0.0; 16]];
         let (d_to, d_log_det) = (&d_to, &d_log_det);

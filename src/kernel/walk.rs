@@ -4,6 +4,8 @@ use super::{Shape, couple, networks};
 use crate::plan::{Link, Scale, Stage};
 
 /// Visits the nodes upper half first, then the node, then the lower half; `x` goes from output to input in place.
+/// `keep` as for [`networks::forward`].
+#[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::Walk`")]
 pub(crate) fn walk(
     shape: Shape,
     stage: &Stage,
@@ -12,10 +14,11 @@ pub(crate) fn walk(
     x: &mut [f32],
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
+    keep: bool,
 ) {
     for &i in &stage.walk {
         let node = &stage.nodes[i as usize];
-        networks::node_forward(shape, node, weights, x, st, [first, second], false);
+        networks::node_forward(shape, node, weights, x, st, [first, second], keep);
         for j in 0..node.lower {
             let link = Link { s: node.st + j, t: node.st + node.lower + j };
             let column = shape.row_mut(x, (node.lower_first + j) as usize);

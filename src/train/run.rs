@@ -13,7 +13,7 @@ use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
 use super::verdict::worse_at_the_end;
-use crate::config::{Config, Layers};
+use crate::config::{Config, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
@@ -107,7 +107,8 @@ pub fn start(
     };
     let metrics = Metrics::create(&folder.metrics())?;
     let settings = folder.config();
-    let mut run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None };
+    let mut run =
+        Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None, warned: false };
     // The first checkpoint is the beginning, and the settings come last: what looks like a run can be resumed without
     // the model file that it began from.
     run.save()?;
@@ -195,7 +196,7 @@ pub fn resume(
             .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
     }
     let last = reports.last().copied();
-    let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last };
+    let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last, warned: false };
     run.train(observer)
 }
 
@@ -282,6 +283,8 @@ struct Run<'a> {
     metrics: Metrics,
     options: Options<'a>,
     last: Option<EpochReport>,
+    /// Whether the observer knows that a reversible training has lost digits.
+    warned: bool,
 }
 
 impl Run<'_> {
@@ -356,6 +359,7 @@ impl Run<'_> {
                 self.metrics.append(&report)?;
                 self.last = Some(report);
                 observer.epoch(&report, &progress);
+                self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);
             let due = match self.config.run.checkpoint_every {
@@ -371,6 +375,25 @@ impl Run<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Warns, once, where the backward pass of a reversible training cannot be as exact as it should be.
+    fn watch_inverse(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        /// Gradients of reversible trainings are to agree with others to that.
+        const GOOD: f64 = 1e-4;
+        if self.config.train.memory != Memory::Reversible || self.warned {
+            return Ok(());
+        }
+        let lost = self.trainer.inverse_error()?;
+        if lost > GOOD || lost.is_nan() {
+            self.warned = true;
+            observer.warning(&format!(
+                "train.memory = \"reversible\" has lost digits: a row comes back from decode(encode(x)) {lost:.1e} of its size \
+                 away, so gradients may be as wrong; take train.memory = \"stored\", fewer blocks, or model.scale = \"atan\" \
+                 where it is \"exp\""
+            ));
+        }
+        Ok(())
     }
 
     fn save(&mut self) -> Result<PathBuf> {

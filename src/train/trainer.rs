@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
 use super::order;
-use crate::config::{Config, Train};
+use crate::config::{Config, Memory, Train};
 use crate::engine::{ProgramId, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, half_square, programs};
@@ -107,7 +107,7 @@ impl<'a> Trainer<'a> {
         if data.dim != expected {
             return Err(Error::Shape { what: "columns of the training data".into(), expected, got: data.dim });
         }
-        let program = flow.compiled(programs::Name::Step, batch as usize)?;
+        let program = flow.compiled(programs::Name::Step(settings.memory), batch as usize)?;
         // The session may hold the moments of an earlier trainer.
         let zeros = vec![0.0; flow.plan().layout.trained];
         flow.with_session(|session| {
@@ -240,6 +240,33 @@ impl<'a> Trainer<'a> {
         Ok(Some((loss, (-loss - jacobian) / n as f64)))
     }
 
+    /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and
+    /// [`Flow::decode`] make of it, relative to the root of the rows' mean square. Looks at up to 1000 held-out rows, or
+    /// training rows where none are held out; standardised rows where the model standardises.
+    ///
+    /// Of models with random weights, gradients were 3e-7 of their length wrong where this was 6e-6, 3e-5 where it was 2e-5
+    /// or 1e-3, and no numbers where it was infinite.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn inverse_error(&self) -> Result<f64> {
+        let n = self.data.dim;
+        let all = if self.data.test.is_empty() { &self.data.train[..] } else { &self.data.test[..] };
+        let x = &all[..all.len().min(1000 * n)];
+        let rows = x.len() / n;
+        let z = self.flow.encode_inner(x, rows)?.z;
+        let back = self.flow.decode_inner(&z, rows)?;
+        let square = |values: &[f32]| 2.0 * half_square(values);
+        let distance = |(x, back): (&[f32], &[f32])| {
+            x.iter().zip(back).map(|(x, back)| (f64::from(*x) - f64::from(*back)).powi(2)).sum::<f64>().sqrt()
+        };
+        let distances = x.chunks_exact(n).zip(back.chunks_exact(n)).map(distance);
+        // A NaN is worse than anything.
+        let worst =
+            distances.fold(0.0, |worst: f64, d| if worst.is_nan() || d.is_nan() { f64::NAN } else { worst.max(d) });
+        Ok(worst / (square(x) / rows as f64).sqrt())
+    }
+
     /// Where the training is, for people.
     pub fn progress(&self) -> Progress {
         let steps = self.settings.epochs * self.batches;
@@ -310,7 +337,12 @@ impl<'a> Trainer<'a> {
     }
 
     fn diverged(&self, loss: f32) -> Error {
-        let remedy = "try a lower train.lr, or model.scale = \"atan\" where it is \"exp\"";
-        Error::Diverged { step: self.position.step, loss, remedy: remedy.into() }
+        let stored = match self.settings.memory {
+            Memory::Stored => "",
+            // An inverse that has lost all digits leaves gradients that are no numbers.
+            Memory::Reversible => "train.memory = \"stored\", ",
+        };
+        let remedy = format!("try a lower train.lr, {stored}or model.scale = \"atan\" where it is \"exp\"");
+        Error::Diverged { step: self.position.step, loss, remedy }
     }
 }

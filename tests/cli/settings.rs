@@ -35,6 +35,19 @@ fn sources_have_their_order() {
 }
 
 #[test]
+fn memory_is_a_flag_and_a_setting_that_a_run_keeps() {
+    let place = Place::new();
+    place.table("table.csv", 60, 2);
+    let memory = |line: &str| resolved(&place, line, &[])("train.memory");
+    assert_eq!(memory("train table.csv --dry-run").as_deref(), Some("\"stored\""));
+    assert_eq!(memory("train table.csv --dry-run --memory reversible").as_deref(), Some("\"reversible\""));
+    place.line("train table.csv --memory less --out out").fails(2, &["train.memory", "less", "reversible"]);
+    place.line("train table.csv --device cpu --epochs 1 --memory reversible --out run").good();
+    assert!(place.text("run/config.toml").contains("memory = \"reversible\""));
+    place.line("train --resume run --memory stored").fails(2, &["--memory", "--resume"]);
+}
+
+#[test]
 fn tables_get_defaults_for_their_size() {
     let place = Place::new();
     for (rows, batch, batches) in [(20, "18", "1"), (1000, "32", "28"), (5000, "90", "50")] {
@@ -164,7 +177,7 @@ fn misspelt_and_contradicting_settings_are_usage_errors() {
         ("model.kind=flaw", &["model.kind", "flaw", "flow"]),
         ("model.mixing=all", &["model.mixing", "householder"]),
         ("model.depth=deep", &["full"]),
-        ("train.memory=none", &["train.memory", "stored"]),
+        ("train.memory=none", &["train.memory", "stored", "reversible"]),
         ("data.validation=1.5", &["data.validation", "1.5"]),
         ("data.rows=61", &["data.rows", "60 rows"]),
         ("data.test_rows=3", &["data.test_rows", "data.validation"]),

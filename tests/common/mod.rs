@@ -9,3 +9,4 @@ pub(crate) mod fixture;
 pub(crate) mod jacobian;
 pub(crate) mod oracle;
 pub(crate) mod random;
+pub(crate) mod whole;

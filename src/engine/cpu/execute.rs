@@ -82,9 +82,9 @@ impl Model {
                 let [x, st] = tile.split([x, st]);
                 couple::inverse(shape, stage(id), scale, x, st);
             }
-            Op::Walk { stage: id, x, st, hidden: [h1, h2] } => {
+            Op::Walk { stage: id, x, st, hidden: [h1, h2], keep } => {
                 let [x, st, h1, h2] = tile.split([x, st, h1, h2]);
-                walk::walk(shape, stage(id), scale, weights, x, st, [h1, h2]);
+                walk::walk(shape, stage(id), scale, weights, x, st, [h1, h2], keep);
             }
             Op::Loss { z, log_det, loss, d_z, d_log_det } => {
                 let [z, log_det, loss, d_z, d_log_det] = tile.split([z, log_det, loss, d_z, d_log_det]);

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::execute::{Model, Place};
 use super::tiling::{Tiling, groups};
-use crate::engine::{Job, ProgramId, Session, StepJob, Values};
+use crate::engine::{Footprint, Job, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::kernel::{Tile, adam, reflect};
 use crate::plan::{Mix, Plan};
@@ -296,15 +296,17 @@ impl Session for CpuSession {
         0
     }
 
-    fn memory(&self) -> usize {
-        let floats = self.model.weights.len()
-            + self.first_moments.len()
-            + self.second_moments.len()
-            + self.partials.len()
-            + self.model.data.len();
+    fn footprint(&self) -> Footprint {
         let tiles =
             |c: &Compiled| c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>();
-        floats * size_of::<f32>() + self.programs.iter().map(tiles).sum::<usize>()
+        Footprint {
+            weights: size_of_val(self.model.weights.as_slice()),
+            optimizer: size_of_val(self.first_moments.as_slice()) + size_of_val(self.second_moments.as_slice()),
+            gradients: size_of_val(self.partials.as_slice()),
+            activations: self.programs.iter().map(tiles).sum(),
+            data: size_of_val(&*self.model.data) + size_of_val(self.model.order.as_slice()),
+            transfer: 0,
+        }
     }
 }
 
@@ -315,6 +317,7 @@ mod tests {
     use crate::flow::programs::{Name, record};
     use crate::optim::Adam;
     use crate::plan::Spec;
+    use crate::tape::Memory;
 
     fn trained(threads: usize, steps: u64) -> (Vec<f32>, Vec<usize>) {
         let mixing = crate::plan::Mixing::Householder;
@@ -329,13 +332,13 @@ mod tests {
         crate::rng::fill_normals(2, crate::rng::Stream::Data, 0, 0, &mut data);
         session.set_data(data.into()).unwrap();
         session.set_order(&(0..rows).collect::<Vec<_>>()).unwrap();
-        let id = session.compile(record(Name::Step, &plan), rows as usize).unwrap();
+        let id = session.compile(record(Name::Step(Memory::Stored), &plan), rows as usize).unwrap();
         let mut memory = Vec::new();
         for t in 1..=steps {
             let adam = Adam::default().step(1e-3, t);
             let job = StepJob { first: 0, rows: rows as usize, noise: 0.1, seed: 3, step: t as u32, adam };
             session.step(id, &job).unwrap();
-            memory.push(session.memory());
+            memory.push(session.footprint().total());
         }
         assert!(session.loss().unwrap().is_finite());
         (session.read(Values::Weights).unwrap(), memory)

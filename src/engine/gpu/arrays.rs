@@ -8,6 +8,7 @@ use super::launch::{TileJob, Update};
 use super::record::Dispatch;
 use super::shader::{Kernel, Role};
 use super::transfer::{Commands, Part};
+use crate::engine::Footprint;
 use crate::error::Result;
 
 /// A kernel with the session's arrays.
@@ -41,8 +42,20 @@ impl Arrays {
     }
 
     /// Bytes held on the device.
-    pub(super) fn memory(&self) -> u64 {
-        self.buffers.iter().flatten().map(wgpu::Buffer::size).sum::<u64>() + self.commands.memory()
+    pub(super) fn footprint(&self) -> Footprint {
+        let mut footprint = Footprint { transfer: self.commands.memory() as usize, ..Footprint::default() };
+        for role in Role::ALL {
+            let bytes = self.buffers[role as usize].as_ref().map_or(0, |buffer| buffer.size() as usize);
+            let part = match role {
+                Role::Weights | Role::Tables => &mut footprint.weights,
+                Role::FirstMoments | Role::SecondMoments => &mut footprint.optimizer,
+                Role::Partials | Role::Scratch => &mut footprint.gradients,
+                Role::Arena => &mut footprint.activations,
+                Role::Data | Role::Order => &mut footprint.data,
+            };
+            *part += bytes;
+        }
+        footprint
     }
 
     /// Makes an array at least that large, all zero; one that is large enough stays as it is. Where there is not enough

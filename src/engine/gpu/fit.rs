@@ -149,11 +149,11 @@ mod tests {
 
     use super::*;
     use crate::plan::Spec;
-    use crate::tape::{Tape, Then};
+    use crate::tape::{Memory, Tape, Then};
 
     fn program() -> Program {
         let plan = Arc::new(Plan::new(&Spec { dim: 20, width: 139, ..Spec::default() }).unwrap());
-        let mut tape = Tape::training(plan);
+        let mut tape = Tape::training(plan, Memory::Stored);
         let (x, log_det) = (tape.gather(), tape.log_det());
         let z = tape.couple(0, x, log_det);
         tape.loss(z, log_det);

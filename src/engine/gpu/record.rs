@@ -259,7 +259,7 @@ impl<'a> Recorder<'a> {
                 let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains, slope };
                 self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], 64, launch)
             }
-            Op::Walk { stage: id, x, st, hidden } => {
+            Op::Walk { stage: id, x, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
                 let turns = stage.nodes.iter().map(|n| {
                     let layers = layer_turns(n.upper, n.hidden, 16) + layer_turns(n.hidden, n.hidden, 16);

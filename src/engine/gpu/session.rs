@@ -12,7 +12,7 @@ use super::record::{self, Bounds, Dispatch, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
-use crate::engine::{Job, ProgramId, Session, StepJob, Values};
+use crate::engine::{Footprint, Job, ProgramId, Session, StepJob, Values};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
@@ -409,7 +409,7 @@ impl Session for GpuSession {
         self.programs[program.0].all().count()
     }
 
-    fn memory(&self) -> usize {
-        self.arrays.memory() as usize
+    fn footprint(&self) -> Footprint {
+        self.arrays.footprint()
     }
 }

@@ -74,12 +74,12 @@ mod tests {
 
     use super::*;
     use crate::plan::{Mixing, Spec};
-    use crate::tape::{Tape, Then};
+    use crate::tape::{Memory, Tape, Then};
 
     /// Numbers of the operations that are short: of a model of two blocks with mixings.
     fn short(mixing: Mixing, wants_d_x: bool, fill: f32) -> Vec<usize> {
         let spec = Spec { dim: 5, blocks: 2, width: 8, mixing, mix_first: true, ..Spec::default() };
-        let mut tape = Tape::training(Arc::new(Plan::new(&spec).unwrap()));
+        let mut tape = Tape::training(Arc::new(Plan::new(&spec).unwrap()), Memory::Stored);
         let (x, log_det) = (tape.input(), tape.log_det());
         let mut z = x;
         for block in 0..2 {

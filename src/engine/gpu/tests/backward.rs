@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Mixing;
-use crate::tape::{Tape, Then};
+use crate::tape::{Memory, Tape, Then};
 
 #[test]
 fn loss() {
@@ -178,7 +178,7 @@ fn whole_models() {
         (20, ConditionOn::Output, Mixing::Householder),
     ] {
         let plan = plan(Spec { dim, condition_on, mixing, width: 16, mix_first: false, ..Spec::default() });
-        let mut tape = Tape::training(plan.clone());
+        let mut tape = Tape::training(plan.clone(), Memory::Stored);
         let (x, log_det) = (tape.input(), tape.log_det());
         let (mut z, mut mix) = (x, 0);
         for block in &plan.blocks {

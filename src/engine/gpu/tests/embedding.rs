@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::engine::gpu::device::Failure;
 use crate::engine::gpu::record::SOFTWARE_TURNS;
 use crate::error::Error;
-use crate::tape::{Tape, Then};
+use crate::tape::{Memory, Tape, Then};
 
 fn raw(limits: impl Fn(&wgpu::Adapter) -> wgpu::Limits, features: wgpu::Features) -> (wgpu::Device, wgpu::Queue) {
     let adapter = adapter::best_or_software().unwrap();
@@ -19,7 +19,7 @@ fn results(device: Device) -> (Vec<Vec<f32>>, Vec<f32>) {
     let plan = plan(Spec { dim: 7, width: 20, ..Spec::default() });
     let mut session = GpuSession::new(Arc::new(device), plan.clone()).unwrap();
     session.write(Values::Weights, &weights(&plan)).unwrap();
-    let mut tape = Tape::training(plan.clone());
+    let mut tape = Tape::training(plan.clone(), Memory::Stored);
     let (x, log_det) = (tape.input(), tape.log_det());
     let mixed = tape.mix(0, false, x);
     let z = tape.couple(0, mixed, log_det);
@@ -32,7 +32,7 @@ fn results(device: Device) -> (Vec<Vec<f32>>, Vec<f32>) {
 
     let mut tape = Tape::inference(plan);
     let x = tape.normal();
-    tape.walk(0, x);
+    tape.uncouple(0, x, false);
     let id = session.compile(tape.finish("sample", vec![x], Then::Nothing), 50).unwrap();
     outputs.extend(session.run(id, &Job { rows: 50, inputs: &[], seed: 8, first_row: 0 }).unwrap());
     (outputs, gradients)
@@ -85,7 +85,7 @@ fn models_too_large_for_the_limits_are_refused_with_numbers() {
     // All weights are zero, so the model is the identity.
     let outputs = session.run(id, &Job { rows: 5000, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
     assert_eq!(outputs[0], rows);
-    assert!(session.memory() < 1 << 20);
+    assert!(session.footprint().total() < 1 << 20);
 }
 
 /// llvmpipe would leave the loops early and give wrong numbers.

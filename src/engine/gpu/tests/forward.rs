@@ -84,7 +84,7 @@ fn walk() {
             let mut case = Case::new(plan);
             let [_, x, st, _] = [1, s.dim, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
-            case.ops.push(Op::Walk { stage, x, st, hidden });
+            case.ops.push(Op::Walk { stage, x, st, hidden, keep: true });
             case.check(session, rows, 1e-4, &format!("walk, N = {}", s.dim));
         }
     });
@@ -104,7 +104,7 @@ fn wide_networks() {
         case.ops.push(Op::Networks { stage: 0, x, st, hidden, keep: true });
         let st = case.scratch(s.st_rows);
         let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
-        case.ops.push(Op::Walk { stage: 0, x: y, st, hidden });
+        case.ops.push(Op::Walk { stage: 0, x: y, st, hidden, keep: true });
         // The inverse divides by scales that are far from 1 at these widths.
         case.check(&mut session, 70, 1e-3, &format!("N = {dim}, width {width}"));
     }
@@ -126,10 +126,7 @@ fn decoding_inverts_encoding() {
         }
         for block in plan.blocks.iter().rev() {
             for stage in block.stages.clone().rev() {
-                match condition_on {
-                    ConditionOn::Input => tape.walk(stage, z),
-                    ConditionOn::Output => tape.uncouple(stage, z),
-                }
+                tape.uncouple(stage, z, false);
             }
         }
         let id = session.compile(tape.finish("round", vec![z], crate::tape::Then::Nothing), 50).unwrap();

@@ -117,7 +117,7 @@ impl Reference {
                     }
                 }
             }
-            Op::Walk { stage, x, st, hidden } => {
+            Op::Walk { stage, x, st, hidden, .. } => {
                 let stage = &plan.stages[stage];
                 for &i in &stage.walk {
                     let node = &stage.nodes[i as usize];

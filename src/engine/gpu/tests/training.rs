@@ -4,14 +4,14 @@ use super::*;
 use crate::engine::{ProgramId, StepJob};
 use crate::optim::{Adam, AdamStep};
 use crate::plan::Mixing;
-use crate::tape::{Tape, Then};
+use crate::tape::{Memory, Tape, Then};
 
 fn model() -> Arc<Plan> {
     plan(Spec { dim: 5, width: 13, mixing: Mixing::Householder, mix_first: false, ..Spec::default() })
 }
 
 fn trainer(plan: &Arc<Plan>) -> Program {
-    let mut tape = Tape::training(plan.clone());
+    let mut tape = Tape::training(plan.clone(), Memory::Stored);
     let (x, log_det) = (tape.gather(), tape.log_det());
     let (mut z, mut mix) = (x, 0);
     for block in &plan.blocks {
@@ -205,12 +205,12 @@ fn memory_and_dispatches_stay_the_same_over_many_steps() {
     let (mut session, id) = session(&plan, true, 32);
     session.step(id, &job(1)).unwrap();
     session.loss().unwrap();
-    let before = session.memory();
+    let before = session.footprint();
     for t in 0..60 {
         session.step(id, &job(t % 7 + 1)).unwrap();
     }
     assert!(session.loss().unwrap().is_finite());
-    assert_eq!(session.memory(), before);
+    assert_eq!(session.footprint(), before);
     // Reflections 1; rows: gather, 2 x (networks, couple), mix, loss, backward couple, networks 3, mix 2, couple,
     // networks 2; reflections 3, Adam.
     assert_eq!(session.dispatches(id), 1 + 1 + 4 + 1 + 1 + 4 + 2 + 3 + 3 + 1);
