@@ -21,6 +21,8 @@ var<immediate> launch: Launch;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 @group(0) @binding(4) var<storage, read_write> first_moments: array<f32>;
 @group(0) @binding(8) var<storage, read_write> second_moments: array<f32>;
+@group(0) @binding(9) var<storage, read_write> panels: array<f32>;
+@group(0) @binding(10) var<storage, read> places: array<vec2<u32>>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -40,5 +42,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let v = fma(launch.update.beta2, second_moments[i] - g * g, g * g);
     first_moments[i] = m;
     second_moments[i] = v;
-    weights[i] = p - launch.update.rate * m / fma(sqrt(v), launch.update.root, launch.update.eps);
+    let value = p - launch.update.rate * m / fma(sqrt(v), launch.update.root, launch.update.eps);
+    weights[i] = value;
+    write_panels(i, value);
 }

@@ -1,5 +1,5 @@
-// All networks of a stage. Workgroup: one network x 16 quads of samples; within it 8 groups of threads share out the
-// outputs of a layer. Hidden activations go through the arena.
+// All networks of a stage whose nodes are too wide for `networks_packed.wgsl`: hidden activations go through the arena.
+// Workgroup: one network x 16 quads of samples; within it 8 groups of threads share out the outputs of a layer.
 struct Launch {
     tile: TileJob,
     x: u32,
@@ -11,14 +11,14 @@ struct Launch {
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let number = launch.first + wg.x;
+    let number = launch.first + wg.y;
     let net = net_at(launch.nodes + (number / 2u) * NODE_WORDS, number % 2u);
-    let wanted = wg.y * 16u + thread % 16u;
+    let wanted = wg.x * 16u + thread % 16u;
     let live = wanted < launch.tile.quads;
     let quad = min(wanted, launch.tile.quads - 1u);
     let group = thread / 16u;
@@ -27,9 +27,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
     let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
     let st = (launch.st + net.st) * stride + quad;
-    run_layer(Layer(net.weight.x, net.bias.x, net.upper, net.hidden, x, h0), true, group, 8u, live);
+    run_layer(Layer(net.panel.x, net.upper, net.hidden, x, h0), true, group, 8u, live);
     storageBarrier();
-    run_layer(Layer(net.weight.y, net.bias.y, net.hidden, net.hidden, h0, h1), true, group, 8u, live);
+    run_layer(Layer(net.panel.y, net.hidden, net.hidden, h0, h1), true, group, 8u, live);
     storageBarrier();
-    run_layer(Layer(net.weight.z, net.bias.z, net.hidden, net.lower, h1, st), false, group, 8u, live);
+    run_layer(Layer(net.panel.z, net.hidden, net.lower, h1, st), false, group, 8u, live);
 }

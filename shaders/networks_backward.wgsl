@@ -1,6 +1,6 @@
-// Gradients of the activations of a stage's networks: d_hidden1 from d_st, d_hidden0 from d_hidden1, both zero where
-// ReLU was; then the slots, what both networks of a node send to its upper columns.
-// Workgroup: one node x 16 quads of samples; even groups of threads work for s, odd ones for t.
+// Gradients of the activations of a stage whose nodes are too wide for `networks_packed_backward.wgsl`: d_hidden1 from
+// d_st, d_hidden0 from d_hidden1, both zero where ReLU was; then the slots, what both networks of a node send to its
+// upper columns. Workgroup: one node x 16 quads of samples; even groups of threads work for s, odd ones for t.
 struct Launch {
     tile: TileJob,
     hidden0: u32,
@@ -14,38 +14,26 @@ struct Launch {
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
 
 const NOWHERE: u32 = 0xffffffffu;
 
-fn masked(gradient: vec4<f32>, activation: vec4<f32>) -> vec4<f32> {
-    return select(vec4<f32>(), gradient, activation > vec4<f32>());
-}
-
 // A layer backwards through the ReLU before it: gradients of its `n_in` inputs from those of its `n_out` outputs.
-fn back(weight: u32, n_in: u32, n_out: u32, d_out: u32, activation: u32, d_in: u32, group: u32, live: bool) {
+fn back(panel: u32, n_in: u32, n_out: u32, d_out: u32, activation: u32, d_in: u32, group: u32, live: bool) {
     let stride = launch.tile.stride;
-    for (var k = group * 4u; k < n_in; k += 32u) {
-        let inputs = four_from(k, n_in);
-        let sum = dense(zero_four(), inputs + weight, n_in, d_out, n_out);
+    for (var k = group * 8u; k < n_in; k += 64u) {
+        let sum = add_arena(zero_eight(), panel + (k / 8u) * 2u * n_out, d_out, n_out);
         if (live) {
-            let at = activation + inputs * stride;
-            let cut = Four(
-                masked(sum.a, arena[at.x]),
-                masked(sum.b, arena[at.y]),
-                masked(sum.c, arena[at.z]),
-                masked(sum.d, arena[at.w]),
-            );
-            store_four(cut, d_in + k * stride, n_in - k);
+            store_eight(masked_eight(sum, activation + k * stride, n_in - k), d_in + k * stride, n_in - k);
         }
     }
 }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let node = launch.nodes + (launch.first + wg.x) * NODE_WORDS;
-    let wanted = wg.y * 16u + thread % 16u;
+    let node = launch.nodes + (launch.first + wg.y) * NODE_WORDS;
+    let wanted = wg.x * 16u + thread % 16u;
     let live = wanted < launch.tile.quads;
     let quad = min(wanted, launch.tile.quads - 1u);
     let group = thread / 16u;
@@ -56,21 +44,19 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let d_st = (launch.d_st + net.st) * stride + quad;
     let d0 = (launch.d_hidden0 + net.hidden_first) * stride + quad;
     let d1 = (launch.d_hidden1 + net.hidden_first) * stride + quad;
-    back(net.weight.z, net.hidden, net.lower, d_st, h1, d1, group / 2u, live);
+    back(net.back.z, net.hidden, net.lower, d_st, h1, d1, group / 2u, live);
     storageBarrier();
-    back(net.weight.y, net.hidden, net.hidden, d1, h0, d0, group / 2u, live);
+    back(net.back.y, net.hidden, net.hidden, d1, h0, d0, group / 2u, live);
     if (launch.slots == NOWHERE) { return; }
     storageBarrier();
     let s = net_at(node, 0u);
     let t = net_at(node, 1u);
     let d_s = (launch.d_hidden0 + s.hidden_first) * stride + quad;
     let d_t = (launch.d_hidden0 + t.hidden_first) * stride + quad;
-    for (var k = group * 4u; k < s.upper; k += 64u) {
-        let inputs = four_from(k, s.upper);
-        var sum = dense(zero_four(), inputs + s.weight.x, s.upper, d_s, s.hidden);
-        sum = dense(sum, inputs + t.weight.x, t.upper, d_t, t.hidden);
-        if (live) {
-            store_four(sum, (launch.slots + s.slot + k) * stride + quad, s.upper - k);
-        }
+    for (var k = group * 8u; k < s.upper; k += 128u) {
+        let panel = (k / 8u) * 2u * s.hidden;
+        var sum = add_arena(zero_eight(), s.back.x + panel, d_s, s.hidden);
+        sum = add_arena(sum, t.back.x + panel, d_t, t.hidden);
+        if (live) { store_eight(sum, (launch.slots + s.slot + k) * stride + quad, s.upper - k); }
     }
 }

@@ -14,8 +14,8 @@ struct Launch {
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -30,11 +30,11 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
         let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
         let st = (launch.st + net.st) * stride + quad;
-        run_layer(Layer(net.weight.x, net.bias.x, net.upper, net.hidden, x, h0), true, group / 2u, 16u, live);
+        run_layer(Layer(net.panel.x, net.upper, net.hidden, x, h0), true, group / 2u, 16u, live);
         storageBarrier();
-        run_layer(Layer(net.weight.y, net.bias.y, net.hidden, net.hidden, h0, h1), true, group / 2u, 16u, live);
+        run_layer(Layer(net.panel.y, net.hidden, net.hidden, h0, h1), true, group / 2u, 16u, live);
         storageBarrier();
-        run_layer(Layer(net.weight.z, net.bias.z, net.hidden, net.lower, h1, st), false, group / 2u, 16u, live);
+        run_layer(Layer(net.panel.z, net.hidden, net.lower, h1, st), false, group / 2u, 16u, live);
         storageBarrier();
         if (live) {
             // The node's rows of s, whichever network this thread ran.

@@ -67,11 +67,6 @@ fn four_from(first: u32, count: u32) -> vec4<u32> {
     return min(vec4<u32>(first) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(count - 1u));
 }
 
-// ReLU that lets NaN through, so that a diverged network is seen.
-fn rectify(v: vec4<f32>) -> vec4<f32> {
-    return select(v, vec4<f32>(), v <= vec4<f32>());
-}
-
 // Stores the outputs of `value` that exist from arena index `at` on; `count` of them.
 fn store_four(value: Four, at: u32, count: u32) {
     let stride = launch.tile.stride;

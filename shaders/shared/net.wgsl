@@ -3,16 +3,21 @@
 const NODE_WORDS: u32 = 20u;
 
 struct Net {
-    upper_first: u32,  // first column read
-    upper: u32,        // columns read
-    lower_first: u32,  // first column transformed
-    lower: u32,        // columns transformed, outputs of the network
-    hidden: u32,       // hidden width
-    st: u32,           // this network's first row in the stage's st
-    hidden_first: u32, // this network's first row in each of the stage's hidden buffers
-    slot: u32,         // the node's first row in the stage's slots
-    weight: vec3<u32>, // where the three layers' weights begin
-    bias: vec3<u32>,
+    upper_first: u32,   // first column read
+    upper: u32,         // columns read
+    lower_first: u32,   // first column transformed
+    lower: u32,         // columns transformed, outputs of the network
+    hidden: u32,        // hidden width
+    st: u32,            // this network's first row in the stage's st
+    hidden_first: u32,  // this network's first row in each of the stage's hidden buffers
+    slot: u32,          // the node's first row in the stage's slots
+    panel: vec3<u32>,   // where the three layers' panels begin: biases, then the weights of each input
+    back: vec3<u32>,    // the transposed panels: eight inputs each, the weights of each output
+}
+
+// Length of the panel of eight outputs, biases included.
+fn panel_length(n_in: u32) -> u32 {
+    return 2u + 2u * n_in;
 }
 
 // Network `which` (0: s, 1: t) of the node whose words begin at `at`.

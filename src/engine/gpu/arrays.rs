@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::device::{Device, Failure, Pipeline};
 use super::launch::{TileJob, Update};
 use super::record::Dispatch;
-use super::shader::{Kernel, Role};
+use super::shader::{Role, Variant};
 use super::transfer::{Commands, Part};
 use crate::engine::Footprint;
 use crate::error::Result;
@@ -23,8 +23,8 @@ pub(super) struct Arrays {
     pub(super) commands: Commands,
     buffers: [Option<wgpu::Buffer>; Role::ALL.len()],
     /// Kernels of the programs compiled so far.
-    kernels: Vec<Kernel>,
-    bound: HashMap<Kernel, Bound>,
+    variants: Vec<Variant>,
+    bound: HashMap<Variant, Bound>,
     /// Whether kernels wait for their bind groups: an array or a kernel is new.
     stale: bool,
 }
@@ -32,8 +32,8 @@ pub(super) struct Arrays {
 impl Arrays {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
         let commands = Commands::new(device.clone())?;
-        let (kernels, bound) = (Vec::new(), HashMap::new());
-        Ok(Self { device, commands, buffers: Default::default(), kernels, bound, stale: false })
+        let (variants, bound) = (Vec::new(), HashMap::new());
+        Ok(Self { device, commands, buffers: Default::default(), variants, bound, stale: false })
     }
 
     /// Whether the array is there.
@@ -124,10 +124,10 @@ impl Arrays {
     }
 
     /// Adds kernels to those that [`Arrays::bind`] makes ready.
-    pub(super) fn add_kernels(&mut self, kernels: impl Iterator<Item = Kernel>) {
-        for kernel in kernels {
-            if !self.kernels.contains(&kernel) {
-                self.kernels.push(kernel);
+    pub(super) fn add_kernels(&mut self, variants: impl Iterator<Item = Variant>) {
+        for variant in variants {
+            if !self.variants.contains(&variant) {
+                self.variants.push(variant);
                 self.stale = true;
             }
         }
@@ -139,24 +139,24 @@ impl Arrays {
         if !self.stale {
             return Ok(());
         }
-        let missing = self.kernels.iter().filter(|kernel| !self.bound.contains_key(kernel));
-        let pipelines = missing.map(|&kernel| Ok((kernel, self.device.pipeline(kernel)?)));
-        let pipelines: Vec<(Kernel, Arc<Pipeline>)> = pipelines.collect::<Result<_>>()?;
+        let missing = self.variants.iter().filter(|variant| !self.bound.contains_key(variant));
+        let pipelines = missing.map(|&variant| Ok((variant, self.device.pipeline(variant)?)));
+        let pipelines: Vec<(Variant, Arc<Pipeline>)> = pipelines.collect::<Result<_>>()?;
         for binding in pipelines.iter().flat_map(|(_, pipeline)| &pipeline.bindings) {
             if !self.has(binding.role) {
                 // Arrays that get their size later, such as the data, begin as a placeholder.
                 self.grow(binding.role, 16)?;
             }
         }
-        for (kernel, pipeline) in pipelines {
-            let group = self.device.scoped(|| self.group(kernel, &pipeline))?;
-            self.bound.insert(kernel, Bound { pipeline, group });
+        for (variant, pipeline) in pipelines {
+            let group = self.device.scoped(|| self.group(variant, &pipeline))?;
+            self.bound.insert(variant, Bound { pipeline, group });
         }
         self.stale = false;
         Ok(())
     }
 
-    fn group(&self, kernel: Kernel, pipeline: &Pipeline) -> wgpu::BindGroup {
+    fn group(&self, variant: Variant, pipeline: &Pipeline) -> wgpu::BindGroup {
         let entries: Vec<wgpu::BindGroupEntry<'_>> = pipeline
             .bindings
             .iter()
@@ -166,7 +166,7 @@ impl Arrays {
             })
             .collect();
         self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some(kernel.name()),
+            label: Some(variant.kernel.name()),
             layout: &pipeline.layout,
             entries: &entries,
         })
@@ -179,8 +179,8 @@ impl Arrays {
         self.commands.pass(count, |pass| {
             for (dispatches, tile) in lists {
                 for dispatch in *dispatches {
-                    let Some(bound) = bound.get(&dispatch.kernel) else {
-                        unreachable!("{} is not bound", dispatch.kernel.name())
+                    let Some(bound) = bound.get(&dispatch.variant) else {
+                        unreachable!("{} is not bound", dispatch.variant.kernel.name())
                     };
                     pass.pass.set_pipeline(&bound.pipeline.pipeline);
                     pass.pass.set_bind_group(0, &bound.group, &[]);

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::adapter;
 use super::launch;
-use super::shader::{Binding, Kernel, Passing};
+use super::packs::Workgroup;
+use super::shader::{Binding, Passing, Variant};
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
 
@@ -24,7 +25,7 @@ pub(super) struct Device {
     pub(super) launch_layout: Option<wgpu::BindGroupLayout>,
     /// Whether kernels check their indices and loops.
     pub(super) checked: bool,
-    pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+    pipelines: Mutex<HashMap<Variant, Arc<Pipeline>>>,
     failure: Arc<Mutex<Option<Failure>>>,
 }
 
@@ -148,19 +149,27 @@ impl Device {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)
     }
 
+    /// What a workgroup may have. More than these would leave a multiprocessor with too few workgroups to hide waiting.
+    pub(super) fn workgroup(&self) -> Workgroup {
+        let limits = &self.limits;
+        let threads = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        Workgroup { bytes: limits.max_compute_workgroup_storage_size.min(49_152), threads: threads.min(512) }
+    }
+
     /// The pipeline of a kernel, made when first asked for.
-    pub(super) fn pipeline(&self, kernel: Kernel) -> Result<Arc<Pipeline>> {
+    pub(super) fn pipeline(&self, variant: Variant) -> Result<Arc<Pipeline>> {
         let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = pipelines.get(&kernel) {
+        if let Some(pipeline) = pipelines.get(&variant) {
             return Ok(pipeline.clone());
         }
-        let bindings = kernel.bindings()?;
-        let pipeline = Arc::new(self.scoped(|| self.build(kernel, bindings))?);
-        pipelines.insert(kernel, pipeline.clone());
+        let bindings = variant.kernel.bindings()?;
+        let pipeline = Arc::new(self.scoped(|| self.build(variant, bindings))?);
+        pipelines.insert(variant, pipeline.clone());
         Ok(pipeline)
     }
 
-    fn build(&self, kernel: Kernel, bindings: Vec<Binding>) -> Pipeline {
+    fn build(&self, variant: Variant, bindings: Vec<Binding>) -> Pipeline {
+        let kernel = variant.kernel;
         let entries: Vec<wgpu::BindGroupLayoutEntry> =
             bindings.iter().map(|b| storage_entry(b.role as u32, b.read_only)).collect();
         let label = Some(kernel.name());
@@ -195,7 +204,7 @@ impl Device {
             compilation_options: wgpu::PipelineCompilationOptions {
                 // Every kernel writes its workgroup memory before it reads it.
                 zero_initialize_workgroup_memory: false,
-                ..Default::default()
+                constants: &variant.constants(),
             },
             cache: None,
         });

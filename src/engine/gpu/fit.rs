@@ -1,6 +1,7 @@
 //! How much lies on the device at a time: samples per tile, copies of the gradient; and what is too much for it.
 
 use super::device::Device;
+use super::panels::panels_len;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::{Op, Program};
@@ -105,8 +106,8 @@ impl Room {
     /// Checks that the weights and what goes with them fit, before anything is allocated.
     pub(super) fn check_weights(self, plan: &Plan, adapter: &str) -> Result<()> {
         let layout = &plan.layout;
-        // Gradients and moments are no longer than the weights.
-        let needed = layout.len() as u64 * 4;
+        // Gradients and moments are no longer than the weights; the panels and their places are.
+        let needed = (layout.len() as u64 * 4).max(panels_len(plan) * 4).max(layout.trained as u64 * 8);
         if needed > self.array {
             return Err(too_large("its weights", needed, self.array, adapter));
         }

@@ -106,6 +106,16 @@ launches! {
         nodes: u32,
         first: u32,
     }
+    /// `shaders/networks_packed.wgsl`
+    NetworksPacked {
+        tile: TileJob,
+        x: u32,
+        st: u32,
+        hidden0: u32,
+        hidden1: u32,
+        packs: u32,
+        first: u32,
+    }
     /// `shaders/couple.wgsl`
     Couple {
         tile: TileJob,
@@ -172,6 +182,18 @@ launches! {
         nodes: u32,
         first: u32,
     }
+    /// `shaders/networks_packed_backward.wgsl`
+    NetworksPackedBackward {
+        tile: TileJob,
+        hidden0: u32,
+        hidden1: u32,
+        d_st: u32,
+        d_hidden0: u32,
+        d_hidden1: u32,
+        slots: u32,
+        packs: u32,
+        first: u32,
+    }
     /// `shaders/weight_gradient.wgsl`
     WeightGradient {
         tile: TileJob,
@@ -221,6 +243,11 @@ launches! {
         pitch: u32,
         begin: u32,
         count: u32,
+    }
+    /// `shaders/panels.wgsl`
+    Panels {
+        trained: u32,
+        pitch: u32,
     }
     /// `shaders/adam.wgsl`
     Adam {

@@ -10,6 +10,8 @@ mod arrays;
 mod device;
 mod fit;
 mod launch;
+mod packs;
+mod panels;
 mod record;
 mod session;
 mod shader;

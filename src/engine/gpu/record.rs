@@ -1,10 +1,13 @@
 //! Program to dispatches: decided once when a program is compiled, replayed for every tile.
 
+mod networks;
+
 use bytemuck::bytes_of;
 
 use super::fit::Fit;
 use super::launch::{self, Launch, MAX_BYTES, TileJob, Update};
-use super::shader::Kernel;
+use super::panels::PANEL;
+use super::shader::{Kernel, Variant};
 use super::shortcuts::shortcuts;
 use super::tables::{StageTables, Tables};
 use crate::buffer::Buffer;
@@ -45,7 +48,7 @@ pub(super) enum Head {
 /// One dispatch of a recorded program.
 #[derive(Clone, Debug)]
 pub(super) struct Dispatch {
-    pub(super) kernel: Kernel,
+    pub(super) variant: Variant,
     pub(super) launch: [u8; MAX_BYTES],
     /// Bytes of `launch` in use.
     pub(super) len: usize,
@@ -75,6 +78,17 @@ pub(super) struct Bounds {
     pub(super) turns: Option<u64>,
     /// Turns after which a dispatch over reflections is cut in two, so that none blocks the device for long.
     pub(super) reflection_turns: u64,
+    /// Which variants to use.
+    pub(super) choice: Choice,
+}
+
+/// Which of the variants that a device allows are used. No result depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// Number of the shape of packs in [`StageTables::packs`]; where there is none, activations go through the arena.
+    pub(super) forward: usize,
+    /// The same for the backward pass.
+    pub(super) backward: usize,
 }
 
 /// Turns that llvmpipe allows (65,535), with some room for what the estimates leave out.
@@ -114,7 +128,7 @@ fn dense_turns(count: u32) -> u64 {
 
 /// Turns of a layer whose outputs are shared out among `groups`.
 fn layer_turns(n_in: u32, n_out: u32, groups: u32) -> u64 {
-    u64::from(n_out.div_ceil(4 * groups)) * (1 + dense_turns(n_in))
+    u64::from(n_out.div_ceil(PANEL * groups)) * (1 + dense_turns(n_in))
 }
 
 impl<'a> Recorder<'a> {
@@ -153,12 +167,20 @@ impl<'a> Recorder<'a> {
         Ok(self.dispatches)
     }
 
-    fn push<L: Launch>(&mut self, kernel: Kernel, head: Head, grid: [Extent; 2], turns: u64, launch: L) -> Result<()> {
+    fn push<L: Launch>(
+        &mut self,
+        variant: impl Into<Variant>,
+        head: Head,
+        grid: [Extent; 2],
+        turns: u64,
+        launch: L,
+    ) -> Result<()> {
+        let variant = variant.into();
         let refused = |what: &str, needed: u64, available: u64| Error::Device {
             what: format!(
                 "the model is too large for this adapter: kernel `{}` needs {needed} {what}, {available} are possible; \
                  choose a narrower model, or --device cpu",
-                kernel.name()
+                variant.kernel.name()
             ),
         };
         for extent in grid {
@@ -176,7 +198,7 @@ impl<'a> Recorder<'a> {
         let mut bytes = [0; MAX_BYTES];
         let len = size_of::<L>();
         bytes[..len].copy_from_slice(bytes_of(&launch));
-        self.dispatches.push(Dispatch { kernel, launch: bytes, len, head, grid });
+        self.dispatches.push(Dispatch { variant, launch: bytes, len, head, grid });
         Ok(())
     }
 
@@ -192,8 +214,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    fn stage(&self, id: usize) -> (&'a Stage, StageTables) {
-        (&self.plan.stages[id], self.tables.stages[id])
+    fn stage(&self, id: usize) -> (&'a Stage, &'a StageTables) {
+        (&self.plan.stages[id], &self.tables.stages[id])
     }
 
     /// Records an operation, or its short form.
@@ -217,26 +239,7 @@ impl<'a> Recorder<'a> {
                 self.push(Kernel::Fill, Head::Tile, [Quads(64), Fixed(to.rows)], 0, launch)
             }
             Op::Mix { mix, transpose, from, to } => self.mix(mix, transpose, from, to),
-            Op::Networks { stage: id, x, st, hidden, keep: _ } => {
-                let (stage, tables) = self.stage(id);
-                let turns = stage.nodes.iter().map(|n| {
-                    let first = layer_turns(n.upper, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
-                    first + layer_turns(n.hidden, n.lower, 8)
-                });
-                let turns = turns.max().unwrap_or(0);
-                self.split(2 * tables.node_count, |this, first, count| {
-                    let launch = launch::Networks {
-                        tile,
-                        x: x.first,
-                        st: st.first,
-                        hidden0: hidden[0].first,
-                        hidden1: hidden[1].first,
-                        nodes: tables.nodes,
-                        first,
-                    };
-                    this.push(Kernel::Networks, Head::Tile, [Fixed(count), Quads(16)], turns, launch)
-                })
-            }
+            Op::Networks { .. } => self.networks(op),
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let (stage, tables) = self.stage(id);
                 let longest = stage.chains.iter().map(Vec::len).max().unwrap_or(0) as u64;
@@ -327,41 +330,6 @@ impl<'a> Recorder<'a> {
         self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
     }
 
-    fn networks_backward(&mut self, op: &Op, short: bool) -> Result<()> {
-        let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, d_x } = op else {
-            unreachable!("called for one operation only")
-        };
-        let (stage, tables) = self.stage(id);
-        let turns = stage.nodes.iter().map(|n| {
-            let hidden = layer_turns(n.lower, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
-            hidden + 2 * layer_turns(n.hidden, n.upper, 16)
-        });
-        let turns = turns.max().unwrap_or(0);
-        self.split(tables.node_count, |this, first, count| {
-            let launch = launch::NetworksBackward {
-                tile: tile(),
-                hidden0: hidden[0].first,
-                hidden1: hidden[1].first,
-                d_st: d_st.first,
-                d_hidden0: d_hidden[0].first,
-                d_hidden1: d_hidden[1].first,
-                slots: if short { NOWHERE } else { slots.first },
-                nodes: tables.nodes,
-                first,
-            };
-            this.push(Kernel::NetworksBackward, Head::Tile, [Extent::Fixed(count), Extent::Quads(16)], turns, launch)
-        })?;
-        let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
-        let right = [x.first, hidden[0].first, hidden[1].first];
-        self.weight_gradient(left, right, tables.jobs, tables.job_count)?;
-        if short || stage.slot_rows == 0 {
-            return Ok(());
-        }
-        let longest = stage.slots.iter().map(Vec::len).max().unwrap_or(0) as u64;
-        let launch = launch::SlotSum { tile: tile(), slots: slots.first, d_x: d_x.first, lists: tables.slots };
-        self.push(Kernel::SlotSum, Head::Tile, [Extent::Quads(64), Extent::Fixed(stage.dim)], longest, launch)
-    }
-
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
         // Per 8 quads: one turn outside, 4 to fetch, 8 to multiply.
         let turns = self.fit.stride() as u64 / 8 * 13;
@@ -450,17 +418,30 @@ impl<'a> Recorder<'a> {
 
     fn adam(&mut self) -> Result<()> {
         let trained = self.plan.layout.trained as u32;
-        let workgroups = trained.div_ceil(256);
-        let across = workgroups.min(self.bounds.workgroups.max(1));
+        let (grid, pitch) = self.per_weight();
         let launch = launch::Adam {
             update: bytemuck::Zeroable::zeroed(),
             trained,
             slices: self.fit.slices as u32,
             length: self.plan.layout.gradient_len() as u32,
-            pitch: across * 256,
+            pitch,
         };
-        let grid = [Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))];
         self.push(Kernel::Adam, Head::Update, grid, self.fit.slices as u64, launch)
+    }
+
+    /// The dispatch that copies all weights to the panels, for when the host has written them.
+    pub(super) fn panels(mut self) -> Result<Vec<Dispatch>> {
+        let (grid, pitch) = self.per_weight();
+        let launch = launch::Panels { trained: self.plan.layout.trained as u32, pitch };
+        self.push(Kernel::Panels, Head::None, grid, 0, launch)?;
+        Ok(self.dispatches)
+    }
+
+    /// Grid of a thread per trained weight, and the threads of one of its rows.
+    fn per_weight(&self) -> ([Extent; 2], u32) {
+        let workgroups = (self.plan.layout.trained as u32).div_ceil(256);
+        let across = workgroups.min(self.bounds.workgroups.max(1));
+        ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
     }
 }
 

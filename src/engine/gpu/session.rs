@@ -8,7 +8,8 @@ use super::arrays::Arrays;
 use super::device::{Device, Failure};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{TileJob, Update};
-use super::record::{self, Bounds, Dispatch, Recorder};
+use super::panels::Panels;
+use super::record::{self, Bounds, Choice, Dispatch, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
@@ -70,17 +71,29 @@ pub(super) struct GpuSession {
     most_data: u64,
     /// See [`Bounds::reflection_turns`]; tests make it small.
     reflection_turns: u64,
+    /// See [`Bounds::turns`]; tests make it small.
+    turns: Option<u64>,
+    /// Variants of programs compiled from now on.
+    choice: Choice,
+    /// Copies the weights to the panels.
+    panels: Vec<Dispatch>,
+    /// Whether the host has written weights since.
+    panels_stale: bool,
 }
 
 impl GpuSession {
     pub(super) fn new(device: Arc<Device>, plan: Arc<Plan>) -> Result<Self> {
         let room = Room::of(&device);
         room.check_weights(&plan, &device.info.name)?;
-        let tables = Tables::new(&plan);
+        let panels = Panels::new(&plan);
+        let tables = Tables::new(&plan, &panels, device.workgroup());
         let mut arrays = Arrays::new(device.clone())?;
         arrays.grow(Role::Weights, plan.layout.len() as u64 * 4)?;
         arrays.grow(Role::Tables, tables.words.len() as u64 * 4)?;
         arrays.write(Role::Tables, 0, bytemuck::cast_slice(&tables.words))?;
+        arrays.grow(Role::Panels, panels.len * 4)?;
+        arrays.grow(Role::Places, panels.places.len() as u64 * 8)?;
+        arrays.write(Role::Places, 0, bytemuck::cast_slice(&panels.places))?;
         arrays.grow(Role::Scratch, record::reflection_scratch(&plan) as u64 * 4)?;
         Ok(Self {
             room,
@@ -94,6 +107,10 @@ impl GpuSession {
             most_samples: usize::MAX,
             most_data: u64::MAX,
             reflection_turns: record::REFLECTION_TURNS,
+            turns: device.software.then_some(record::SOFTWARE_TURNS),
+            choice: Choice::default(),
+            panels: Vec::new(),
+            panels_stale: false,
             tables,
             device,
             plan,
@@ -110,6 +127,18 @@ impl GpuSession {
     #[cfg(test)]
     pub(super) fn cut_reflections(&mut self, turns: u64) {
         self.reflection_turns = turns;
+    }
+
+    /// Refuses programs compiled from now on whose loops have more turns.
+    #[cfg(test)]
+    pub(super) fn limit_turns(&mut self, turns: u64) {
+        self.turns = Some(turns);
+    }
+
+    /// Takes these variants in programs compiled from now on.
+    #[cfg(test)]
+    pub(super) fn choose(&mut self, choice: Choice) {
+        self.choice = choice;
     }
 
     /// Streams data sets given from now on, whatever their size.
@@ -135,7 +164,9 @@ impl GpuSession {
             self.arrays.clear(Role::Partials)?;
         }
         let none = [].as_slice();
+        let panels = if std::mem::take(&mut self.panels_stale) { self.panels.as_slice() } else { none };
         let lists = [
+            (panels, TileJob::zeroed()),
             (if first { &compiled.prepare } else { none }, TileJob::zeroed()),
             (&compiled.rows, tile),
             (if last { &compiled.finish } else { none }, TileJob::zeroed()),
@@ -145,14 +176,20 @@ impl GpuSession {
     }
 
     /// Records a program for the device.
-    fn record(&self, program: &Program, fit: Fit) -> Result<[Vec<Dispatch>; 3]> {
+    fn record(&self, program: &Program, fit: Fit) -> Result<[Vec<Dispatch>; 4]> {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
-            turns: self.device.software.then_some(record::SOFTWARE_TURNS),
+            turns: self.turns,
             reflection_turns: self.reflection_turns,
+            choice: self.choice,
         };
         let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
-        Ok([recorder().steps(&program.prepare)?, recorder().rows(program)?, recorder().steps(&program.finish)?])
+        Ok([
+            recorder().steps(&program.prepare)?,
+            recorder().rows(program)?,
+            recorder().steps(&program.finish)?,
+            recorder().panels()?,
+        ])
     }
 
     /// Makes the arrays large enough for a program and batches of `rows` samples.
@@ -243,11 +280,12 @@ impl Session for GpuSession {
                 Err(failure) => return Err(failure.into()),
             }
         };
-        let [prepare, rows, finish] = self.record(&program, fit)?;
-        self.arrays.commands.reserve_launches(prepare.len() + rows.len() + finish.len())?;
+        let [prepare, rows, finish, panels] = self.record(&program, fit)?;
+        self.arrays.commands.reserve_launches(panels.len() + prepare.len() + rows.len() + finish.len())?;
         let clear = program.has_gradients() && !writes_every_gradient(&program);
         let compiled = Compiled { program, fit, prepare, rows, finish, clear };
-        self.arrays.add_kernels(compiled.all().map(|dispatch| dispatch.kernel));
+        self.arrays.add_kernels(compiled.all().chain(&panels).map(|dispatch| dispatch.variant));
+        self.panels = panels;
         self.programs.push(compiled);
         self.arrays.bind()?;
         Ok(ProgramId(self.programs.len() - 1))
@@ -402,6 +440,7 @@ impl Session for GpuSession {
         let (role, len) = self.place(values);
         self.arrays.grow(role, len as u64 * 4)?;
         self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
+        self.panels_stale |= values == Values::Weights;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use naga::{AddressSpace, StorageAccess};
 
 #[cfg(test)]
 use super::launch::{self, Launch};
+use super::packs::PackShape;
 use crate::error::{Error, Result};
 
 /// Arrays that kernels bind, by binding number.
@@ -31,11 +32,15 @@ pub(super) enum Role {
     Scratch = 7,
     /// Adam's second moments.
     SecondMoments = 8,
+    /// Copies of the weights in the order in which networks read them.
+    Panels = 9,
+    /// Where in the panels the copies of each trained weight are.
+    Places = 10,
 }
 
 impl Role {
     /// All roles in the order of their numbers.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Arena,
         Self::Weights,
         Self::Tables,
@@ -45,6 +50,8 @@ impl Role {
         Self::Order,
         Self::Scratch,
         Self::SecondMoments,
+        Self::Panels,
+        Self::Places,
     ];
 
     /// The name of its variable in the shaders.
@@ -59,6 +66,8 @@ impl Role {
             Self::Order => "order",
             Self::Scratch => "scratch",
             Self::SecondMoments => "second_moments",
+            Self::Panels => "panels",
+            Self::Places => "places",
         }
     }
 }
@@ -109,20 +118,24 @@ kernels! {
     Fill "fill" ["tile"] Fill,
     /// Q x or Q^T x.
     Mix "mix" ["tile" "dense"] Mix,
-    /// The networks of a stage.
-    Networks "networks" ["tile" "net" "dense" "layer"] Networks,
+    /// The networks of a stage, in packs.
+    NetworksPacked "networks_packed" ["tile" "net" "eight" "arena" "act"] NetworksPacked,
+    /// The networks of a stage too wide for packs.
+    Networks "networks" ["tile" "net" "eight" "arena" "layer"] Networks,
     /// The affine maps of a stage.
     Couple "couple" ["tile" "scale" "elementary"] Couple,
     /// Their inverse.
     Uncouple "uncouple" ["tile" "scale" "elementary"] Uncouple,
     /// Inverse of a stage whose networks see its input.
-    Walk "walk" ["tile" "net" "dense" "layer" "scale" "elementary"] Walk,
+    Walk "walk" ["tile" "net" "eight" "arena" "layer" "scale" "elementary"] Walk,
     /// Loss per sample, its gradients, and its sums over a few samples each.
     Loss "loss" ["tile"] Loss,
     /// Backward of the affine maps.
     CoupleBackward "couple_backward" ["tile" "scale" "elementary"] CoupleBackward,
-    /// Gradients of the networks' activations.
-    NetworksBackward "networks_backward" ["tile" "net" "dense"] NetworksBackward,
+    /// Gradients of the networks' activations, in packs.
+    NetworksPackedBackward "networks_packed_backward" ["tile" "net" "eight" "arena" "act"] NetworksPackedBackward,
+    /// Gradients of the activations of networks too wide for packs.
+    NetworksBackward "networks_backward" ["tile" "net" "eight" "arena"] NetworksBackward,
     /// Gradients of weights.
     WeightGradient "weight_gradient" ["tile"] WeightGradient,
     /// Gradients that the networks send to the columns.
@@ -135,8 +148,34 @@ kernels! {
     ReflectSkew "reflect_skew" [] ReflectSkew,
     /// Gradient of the reflections.
     ReflectBackward "reflect_backward" [] ReflectBackward,
+    /// Weights to panels.
+    Panels "panels" ["places"] Panels,
     /// The update.
-    Adam "adam" [] Adam,
+    Adam "adam" ["places"] Adam,
+}
+
+/// A kernel as a pipeline is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    pub(super) kernel: Kernel,
+    /// The constants that kernels of packs leave open; none for all others.
+    pub(super) shape: Option<PackShape>,
+}
+
+impl From<Kernel> for Variant {
+    fn from(kernel: Kernel) -> Self {
+        Self { kernel, shape: None }
+    }
+}
+
+impl Variant {
+    /// The constants by name.
+    pub(super) fn constants(self) -> Vec<(&'static str, f64)> {
+        let constants = self.shape.map(|PackShape { quads, threads, rows }| {
+            [("QUADS", quads.into()), ("THREADS", threads.into()), ("ROWS", rows.into())]
+        });
+        constants.into_iter().flatten().collect()
+    }
 }
 
 /// A storage buffer that a kernel binds.
@@ -329,7 +368,13 @@ mod tests {
         assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
         assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), super::super::tables::JOB);
         assert_eq!(constant(Kernel::WeightGradient, "NO_BIAS"), super::super::tables::NO_BIAS as usize);
-        assert_eq!(constant(Kernel::NetworksBackward, "NOWHERE"), super::super::record::NOWHERE as usize);
+        let nowhere = [Kernel::NetworksBackward, Kernel::NetworksPacked, Kernel::NetworksPackedBackward];
+        for kernel in nowhere {
+            assert_eq!(constant(kernel, "NOWHERE"), super::super::record::NOWHERE as usize);
+        }
+        assert_eq!(constant(Kernel::NetworksPacked, "PACK_WORDS"), super::super::packs::PACK);
+        assert_eq!(constant(Kernel::NetworksPacked, "ITEM_WORDS"), super::super::packs::ITEM);
+        assert_eq!(constant(Kernel::Adam, "NO_PLACE"), super::super::panels::NO_PLACE as usize);
         assert_eq!(constant(Kernel::Loss, "NO_LOSS"), super::super::session::NO_LOSS as usize);
     }
 }

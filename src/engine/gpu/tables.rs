@@ -1,9 +1,11 @@
 //! Plan to u32 tables: what the kernels know of a model.
 
+use super::packs::{Packs, Workgroup, push_packs};
+use super::panels::{NetPanels, Panels};
 use crate::plan::{Node, Plan, Stage};
 
-/// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, then six offsets of
-/// weights and biases for s and for t. Read by `shaders/shared/net.wgsl`.
+/// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, then where the
+/// panels of the three layers begin and the transposed ones, for s and for t. Read by `shaders/shared/net.wgsl`.
 pub(super) const NODE: usize = 20;
 /// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of weights
 /// and biases, first output, first input. Read by `shaders/weight_gradient.wgsl`.
@@ -14,12 +16,14 @@ pub(super) const JOB_SIZE: u32 = 32;
 pub(super) const NO_BIAS: u32 = u32::MAX;
 
 /// Where the tables of a stage begin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StageTables {
     /// [`NODE`] words per node.
     pub(super) nodes: u32,
     /// Number of nodes.
     pub(super) node_count: u32,
+    /// Packs of nodes by shape of the workgroups, the best first; none where the nodes are too wide for any.
+    pub(super) packs: Vec<Packs>,
     /// Order of the inverse walk, one word per node.
     pub(super) walk: u32,
     /// Two words per column: where its links begin, and their number. A link is two words, the rows of s and t.
@@ -55,9 +59,10 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan, panels: &Panels, workgroup: Workgroup) -> Self {
         let mut words = Vec::new();
-        let stages = plan.stages.iter().map(|stage| stage_tables(stage, &mut words)).collect();
+        let stages = plan.stages.iter().zip(&panels.nets);
+        let stages = stages.map(|(stage, nets)| stage_tables(stage, nets, workgroup, &mut words)).collect();
         let mixes = plan
             .mixes()
             .map(|mix| {
@@ -85,14 +90,14 @@ impl Tables {
     }
 }
 
-fn stage_tables(stage: &Stage, words: &mut Vec<u32>) -> StageTables {
+fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, words: &mut Vec<u32>) -> StageTables {
     let nodes = words.len() as u32;
-    for node in &stage.nodes {
+    for (node, nets) in stage.nodes.iter().zip(nets) {
         words.extend([node.upper_first, node.upper, node.lower_first, node.lower]);
         words.extend([node.hidden, node.st, node.hidden_first, node.slot]);
-        for net in [node.s, node.t] {
-            words.extend(net.weight);
-            words.extend(net.bias);
+        for net in nets {
+            words.extend(net.forward);
+            words.extend(net.back);
         }
     }
     debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
@@ -102,7 +107,8 @@ fn stage_tables(stage: &Stage, words: &mut Vec<u32>) -> StageTables {
     let slots = push_lists(words, &stage.slots, |&row| vec![row]);
     let jobs = words.len() as u32;
     let job_count = stage.nodes.iter().map(|node| push_node_jobs(words, node)).sum();
-    StageTables { nodes, node_count: stage.nodes.len() as u32, walk, chains, slots, jobs, job_count }
+    let packs = push_packs(words, stage, nodes, workgroup);
+    StageTables { nodes, node_count: stage.nodes.len() as u32, packs, walk, chains, slots, jobs, job_count }
 }
 
 /// Writes a heading of (begin, length) per list, then the lists; returns where the heading begins.
@@ -174,7 +180,8 @@ mod tests {
         for dim in [1, 2, 3, 7, 20, 33] {
             let spec = Spec { dim, width: 70, mixing: Mixing::Householder, ..Spec::default() };
             let plan = Plan::new(&spec).unwrap();
-            let tables = Tables::new(&plan);
+            let workgroup = Workgroup { bytes: 16_384, threads: 256 };
+            let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
             let mut writers = vec![0; plan.layout.gradient_len()];
             let lists = tables.stages.iter().map(|s| (s.jobs, s.job_count));
             for (jobs, count) in lists.chain(tables.mixes.iter().map(|m| (m.jobs, m.job_count))) {

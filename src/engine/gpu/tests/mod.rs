@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use super::adapter;
 use super::device::Device;
+use super::record::Choice;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
@@ -173,6 +174,14 @@ impl Case {
         assert!(self.run(session, rows, usize::MAX) == whole, "{what}: not the same bits twice");
         if rows > 32 {
             assert!(self.run(session, rows, 32) == whole, "{what}: tiles change the bits");
+        }
+        if self.ops.iter().any(|op| matches!(op, Op::Networks { .. } | Op::NetworksBackward { .. })) {
+            // Other shapes of packs; the last stands for activations in the arena.
+            for number in [1, 2, usize::MAX] {
+                session.choose(Choice { forward: number, backward: number });
+                assert!(self.run(session, rows, usize::MAX) == whole, "{what}: variant {number} changes the bits");
+            }
+            session.choose(Choice::default());
         }
     }
 }

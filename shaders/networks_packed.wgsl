@@ -1,0 +1,109 @@
+// The networks of a stage. Workgroup: the s or the t of a pack of nodes x QUADS quads of samples; the pack's hidden
+// outputs are shared out among groups of QUADS threads, eight for each. Hidden activations stay in the workgroup.
+struct Launch {
+    tile: TileJob,
+    x: u32,
+    st: u32,
+    hidden0: u32, // or NOWHERE: nobody reads the hidden activations
+    hidden1: u32,
+    packs: u32,   // where the packs begin in the tables
+    first: u32,   // number of the first half pack of this dispatch: pack * 2 + (0: s, 1: t)
+}
+var<immediate> launch: Launch;
+@group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
+
+const NOWHERE: u32 = 0xffffffffu;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let number = launch.first + wg.y;
+    let pack = pack_at(launch.packs + (number / 2u) * PACK_WORDS);
+    let which = number % 2u;
+    let lane = thread % QUADS;
+    let group = thread / QUADS;
+    let wanted = wg.x * QUADS + lane;
+    let live = wanted < launch.tile.quads;
+    let quad = min(wanted, launch.tile.quads - 1u);
+    let stride = launch.tile.stride;
+    let kept = live && launch.hidden0 != NOWHERE;
+
+    let works = group < pack.hidden_count;
+    let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));
+    let net = net_at(item.node, which);
+    let left = net.hidden - item.first;
+    let rows = item.row * QUADS + lane;
+    let own = rows + item.first * QUADS;
+    let hidden = (net.hidden_first + item.first) * stride + quad;
+    var sum = zero_eight();
+    if (works) {
+        let panel = net.panel.x + (item.first / 8u) * panel_length(net.upper);
+        sum = add_arena(biases(panel), panel + 2u, (launch.x + net.upper_first) * stride + quad, net.upper);
+        sum = rectify_eight(sum);
+        keep_eight(sum, own, left);
+        if (kept) { store_eight(sum, launch.hidden0 * stride + hidden, left); }
+    }
+    workgroupBarrier();
+    if (works) {
+        let panel = net.panel.y + (item.first / 8u) * panel_length(net.hidden);
+        sum = rectify_eight(add_act(biases(panel), panel + 2u, rows, net.hidden));
+        if (kept) { store_eight(sum, launch.hidden1 * stride + hidden, left); }
+    }
+    workgroupBarrier();
+    if (works) { keep_eight(sum, own, left); }
+    workgroupBarrier();
+    // Few outputs: four for each group, so that more of the groups have some.
+    for (var i = group; i < pack.outs_count; i += THREADS / QUADS) {
+        let out = item_at(pack.outs, i);
+        let owner = net_at(out.node, which);
+        let panel = owner.panel.z + (out.first / 8u) * panel_length(owner.hidden) + (out.first / 4u) % 2u;
+        let four = add_act_four(panel, out.row * QUADS + lane, owner.hidden);
+        if (live) { store_four(four, (launch.st + owner.st + out.first) * stride + quad, owner.lower - out.first); }
+    }
+}
+
+struct Four {
+    a: vec4<f32>,
+    b: vec4<f32>,
+    c: vec4<f32>,
+    d: vec4<f32>,
+}
+
+fn add_input_four(sum: ptr<function, Four>, at: u32, x: vec4<f32>) {
+    let u = panels[at];
+    (*sum).a = fma(vec4<f32>(u.x), x, (*sum).a);
+    (*sum).b = fma(vec4<f32>(u.y), x, (*sum).b);
+    (*sum).c = fma(vec4<f32>(u.z), x, (*sum).c);
+    (*sum).d = fma(vec4<f32>(u.w), x, (*sum).d);
+}
+
+// Half a panel: biases and weights of four outputs; `at` is where its biases are.
+fn add_act_four(at: u32, first: u32, count: u32) -> Four {
+    let u = panels[at];
+    var sum = Four(vec4<f32>(u.x), vec4<f32>(u.y), vec4<f32>(u.z), vec4<f32>(u.w));
+    var w = at + 2u;
+    var row = first;
+    for (var k = count / 4u; k > 0u; k--) {
+        add_input_four(&sum, w, act[row]);
+        add_input_four(&sum, w + 2u, act[row + QUADS]);
+        add_input_four(&sum, w + 4u, act[row + 2u * QUADS]);
+        add_input_four(&sum, w + 6u, act[row + 3u * QUADS]);
+        w += 8u;
+        row += 4u * QUADS;
+    }
+    for (var k = count % 4u; k > 0u; k--) {
+        add_input_four(&sum, w, act[row]);
+        w += 2u;
+        row += QUADS;
+    }
+    return sum;
+}
+
+fn store_four(value: Four, at: u32, count: u32) {
+    let stride = launch.tile.stride;
+    arena[at] = value.a;
+    if (count > 1u) { arena[at + stride] = value.b; }
+    if (count > 2u) { arena[at + 2u * stride] = value.c; }
+    if (count > 3u) { arena[at + 3u * stride] = value.d; }
+}

@@ -1,0 +1,88 @@
+// Gradients of the activations of a stage's networks: d_hidden1 from d_st, d_hidden0 from d_hidden1, both zero where
+// ReLU was; then the slots, what both networks of a node send to its upper columns.
+// Workgroup: a pack of nodes x QUADS quads of samples, first s and then t. The gradients on their way stay in the
+// workgroup; those of the hidden layers also go to the arena, for the gradients of the weights.
+struct Launch {
+    tile: TileJob,
+    hidden0: u32,
+    hidden1: u32,
+    d_st: u32,
+    d_hidden0: u32,
+    d_hidden1: u32,
+    slots: u32, // or NOWHERE: nobody asks for the gradients of the columns
+    packs: u32, // where the packs begin in the tables
+    first: u32, // number of the first pack of this dispatch
+}
+var<immediate> launch: Launch;
+@group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
+
+const NOWHERE: u32 = 0xffffffffu;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let pack = pack_at(launch.packs + (launch.first + wg.y) * PACK_WORDS);
+    let lane = thread % QUADS;
+    let group = thread / QUADS;
+    let wanted = wg.x * QUADS + lane;
+    let live = wanted < launch.tile.quads;
+    let quad = min(wanted, launch.tile.quads - 1u);
+    let stride = launch.tile.stride;
+    let works = group < pack.hidden_count;
+    let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));
+    let rows = item.row * QUADS + lane;
+    let own = rows + item.first * QUADS;
+    for (var which = 0u; which < 2u; which++) {
+        let net = net_at(item.node, which);
+        let left = net.hidden - item.first;
+        let hidden = (net.hidden_first + item.first) * stride + quad;
+        var sum = zero_eight();
+        if (works) {
+            let panel = net.back.z + (item.first / 8u) * 2u * net.lower;
+            sum = add_arena(sum, panel, (launch.d_st + net.st) * stride + quad, net.lower);
+            sum = masked_eight(sum, launch.hidden1 * stride + hidden, left);
+            if (live) { store_eight(sum, launch.d_hidden1 * stride + hidden, left); }
+        }
+        // The slots of s have been read.
+        workgroupBarrier();
+        if (works) { keep_eight(sum, own, left); }
+        workgroupBarrier();
+        if (works) {
+            let panel = net.back.y + (item.first / 8u) * 2u * net.hidden;
+            sum = masked_eight(add_act(zero_eight(), panel, rows, net.hidden), launch.hidden0 * stride + hidden, left);
+            if (live) { store_eight(sum, launch.d_hidden0 * stride + hidden, left); }
+        }
+        if (launch.slots != NOWHERE) {
+            workgroupBarrier();
+            if (works) { keep_eight(sum, own, left); }
+            workgroupBarrier();
+            for (var i = group; i < pack.upper_count; i += THREADS / QUADS) {
+                let upper = item_at(pack.upper, i);
+                let owner = net_at(upper.node, which);
+                let slot = (launch.slots + owner.slot + upper.first) * stride + quad;
+                // What this very thread left there for s.
+                var start = zero_eight();
+                if (which == 1u && live) { start = load_eight(slot, owner.upper - upper.first); }
+                let panel = owner.back.x + (upper.first / 8u) * 2u * owner.hidden;
+                let both = add_act(start, panel, upper.row * QUADS + lane, owner.hidden);
+                if (live) { store_eight(both, slot, owner.upper - upper.first); }
+            }
+        }
+    }
+}
+
+fn load_eight(at: u32, count: u32) -> Eight {
+    let stride = launch.tile.stride;
+    let last = count - 1u;
+    return Eight(
+        arena[at],
+        arena[at + min(1u, last) * stride],
+        arena[at + min(2u, last) * stride],
+        arena[at + min(3u, last) * stride],
+        arena[at + min(4u, last) * stride],
+        arena[at + min(5u, last) * stride],
+        arena[at + min(6u, last) * stride],
+        arena[at + min(7u, last) * stride],
+    );
+}

@@ -1,0 +1,73 @@
+// Activations of a pack of networks in the memory of its workgroup: row f, quad q at act[f * QUADS + q]. Needs `eight.wgsl`.
+//
+// A thread keeps eight outputs of one quad in registers until nobody reads the inputs any more, so outputs take the
+// place of the inputs and one buffer is enough. Threads side by side read quads side by side, and weights that several
+// threads read at once are the same: neither meets a bank twice.
+
+override QUADS: u32 = 16u;    // quads of samples of a workgroup
+override THREADS: u32 = 256u; // threads of a workgroup: QUADS times groups
+override ROWS: u32 = 64u;     // hidden rows of the largest pack
+var<workgroup> act: array<vec4<f32>, ROWS * QUADS>;
+
+// Adds the inputs act[first + k * QUADS], k < count, times the panel's weights from `at` on.
+fn add_act(start: Eight, at: u32, first: u32, count: u32) -> Eight {
+    var sum = start;
+    var w = at;
+    var row = first;
+    for (var k = count / 4u; k > 0u; k--) {
+        add_input(&sum, w, act[row]);
+        add_input(&sum, w + 2u, act[row + QUADS]);
+        add_input(&sum, w + 4u, act[row + 2u * QUADS]);
+        add_input(&sum, w + 6u, act[row + 3u * QUADS]);
+        w += 8u;
+        row += 4u * QUADS;
+    }
+    for (var k = count % 4u; k > 0u; k--) {
+        add_input(&sum, w, act[row]);
+        w += 2u;
+        row += QUADS;
+    }
+    return sum;
+}
+
+// Keeps the outputs of `value` that exist from index `at` on; `count` of them.
+fn keep_eight(value: Eight, at: u32, count: u32) {
+    act[at] = value.a;
+    if (count > 1u) { act[at + QUADS] = value.b; }
+    if (count > 2u) { act[at + 2u * QUADS] = value.c; }
+    if (count > 3u) { act[at + 3u * QUADS] = value.d; }
+    if (count > 4u) { act[at + 4u * QUADS] = value.e; }
+    if (count > 5u) { act[at + 5u * QUADS] = value.f; }
+    if (count > 6u) { act[at + 6u * QUADS] = value.g; }
+    if (count > 7u) { act[at + 7u * QUADS] = value.h; }
+}
+
+// What a group of threads works on: eight outputs or inputs of one node; mirrors `packs::ITEM`.
+const ITEM_WORDS: u32 = 3u;
+
+struct Item {
+    node: u32,  // where the node's words begin
+    first: u32, // number of the first output or input
+    row: u32,   // the node's first row in `act`
+}
+
+fn item_at(list: u32, number: u32) -> Item {
+    let at = list + number * ITEM_WORDS;
+    return Item(tables[at], tables[at + 1u], tables[at + 2u]);
+}
+
+// A pack; mirrors `packs::PACK`.
+const PACK_WORDS: u32 = 6u;
+
+struct Pack {
+    hidden: u32,       // where its items begin: hidden outputs
+    hidden_count: u32, // no more than there are groups of threads
+    outs: u32,         // outputs, four per item
+    outs_count: u32,
+    upper: u32,        // columns read
+    upper_count: u32,
+}
+
+fn pack_at(at: u32) -> Pack {
+    return Pack(tables[at], tables[at + 1u], tables[at + 2u], tables[at + 3u], tables[at + 4u], tables[at + 5u]);
+}

@@ -1,0 +1,122 @@
+//! The dispatches of a stage's networks: in packs where the nodes fit into a workgroup, else one by one.
+
+use super::{Extent, Head, NOWHERE, Recorder, dense_turns, layer_turns, tile};
+use crate::engine::gpu::launch;
+use crate::engine::gpu::packs::Packs;
+use crate::engine::gpu::shader::{Kernel, Variant};
+use crate::error::Result;
+use crate::plan::Stage;
+use crate::program::Op;
+
+/// Loop turns of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the last
+/// shared out among the groups.
+fn pack_turns(stage: &Stage, packs: &Packs, sizes: impl Fn(&crate::plan::Node) -> [u32; 3]) -> u64 {
+    let groups = packs.shape.threads / packs.shape.quads;
+    let per_node = stage.nodes.iter().map(|node| {
+        let [first, hidden, last] = sizes(node);
+        let items = u64::from(last.div_ceil(4).div_ceil(groups)) + 1;
+        dense_turns(first) + dense_turns(hidden) + items * (1 + dense_turns(hidden))
+    });
+    // The items of the last layer of several nodes may be one group's.
+    per_node.sum()
+}
+
+impl Recorder<'_> {
+    pub(super) fn networks(&mut self, op: &Op) -> Result<()> {
+        let &Op::Networks { stage: id, x, st, hidden, keep } = op else {
+            unreachable!("called for one operation only")
+        };
+        let (stage, tables) = self.stage(id);
+        if let Some(&packs) = tables.packs.get(self.bounds.choice.forward) {
+            let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
+            let turns = pack_turns(stage, &packs, |node| [node.upper, node.hidden, node.lower]);
+            return self.split(2 * packs.count, |this, first, count| {
+                let launch = launch::NetworksPacked {
+                    tile: tile(),
+                    x: x.first,
+                    st: st.first,
+                    hidden0: if keep { hidden[0].first } else { NOWHERE },
+                    hidden1: if keep { hidden[1].first } else { NOWHERE },
+                    packs: packs.at,
+                    first,
+                };
+                let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
+                this.push(variant, Head::Tile, grid, turns, launch)
+            });
+        }
+        let turns = stage.nodes.iter().map(|n| {
+            let first = layer_turns(n.upper, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
+            first + layer_turns(n.hidden, n.lower, 8)
+        });
+        let turns = turns.max().unwrap_or(0);
+        self.split(2 * tables.node_count, |this, first, count| {
+            let launch = launch::Networks {
+                tile: tile(),
+                x: x.first,
+                st: st.first,
+                hidden0: hidden[0].first,
+                hidden1: hidden[1].first,
+                nodes: tables.nodes,
+                first,
+            };
+            this.push(Kernel::Networks, Head::Tile, [Extent::Quads(16), Extent::Fixed(count)], turns, launch)
+        })
+    }
+
+    pub(super) fn networks_backward(&mut self, op: &Op, short: bool) -> Result<()> {
+        let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, d_x } = op else {
+            unreachable!("called for one operation only")
+        };
+        let (stage, tables) = self.stage(id);
+        let to = if short { NOWHERE } else { slots.first };
+        if let Some(&packs) = tables.packs.get(self.bounds.choice.backward) {
+            let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
+            let turns = 2 * pack_turns(stage, &packs, |node| [node.lower, node.hidden, node.upper]);
+            self.split(packs.count, |this, first, count| {
+                let launch = launch::NetworksPackedBackward {
+                    tile: tile(),
+                    hidden0: hidden[0].first,
+                    hidden1: hidden[1].first,
+                    d_st: d_st.first,
+                    d_hidden0: d_hidden[0].first,
+                    d_hidden1: d_hidden[1].first,
+                    slots: to,
+                    packs: packs.at,
+                    first,
+                };
+                let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
+                this.push(variant, Head::Tile, grid, turns, launch)
+            })?;
+        } else {
+            let turns = stage.nodes.iter().map(|n| {
+                let hidden = layer_turns(n.lower, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
+                hidden + 2 * layer_turns(n.hidden, n.upper, 16)
+            });
+            let turns = turns.max().unwrap_or(0);
+            self.split(tables.node_count, |this, first, count| {
+                let launch = launch::NetworksBackward {
+                    tile: tile(),
+                    hidden0: hidden[0].first,
+                    hidden1: hidden[1].first,
+                    d_st: d_st.first,
+                    d_hidden0: d_hidden[0].first,
+                    d_hidden1: d_hidden[1].first,
+                    slots: to,
+                    nodes: tables.nodes,
+                    first,
+                };
+                let grid = [Extent::Quads(16), Extent::Fixed(count)];
+                this.push(Kernel::NetworksBackward, Head::Tile, grid, turns, launch)
+            })?;
+        }
+        let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
+        let right = [x.first, hidden[0].first, hidden[1].first];
+        self.weight_gradient(left, right, tables.jobs, tables.job_count)?;
+        if short || stage.slot_rows == 0 {
+            return Ok(());
+        }
+        let longest = stage.slots.iter().map(Vec::len).max().unwrap_or(0) as u64;
+        let launch = launch::SlotSum { tile: tile(), slots: slots.first, d_x: d_x.first, lists: tables.slots };
+        self.push(Kernel::SlotSum, Head::Tile, [Extent::Quads(64), Extent::Fixed(stage.dim)], longest, launch)
+    }
+}
