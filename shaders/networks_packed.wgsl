@@ -63,21 +63,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     }
 }
 
-struct Four {
-    a: vec4<f32>,
-    b: vec4<f32>,
-    c: vec4<f32>,
-    d: vec4<f32>,
-}
-
-fn add_input_four(sum: ptr<function, Four>, at: u32, x: vec4<f32>) {
-    let u = panels[at];
-    (*sum).a = fma(vec4<f32>(u.x), x, (*sum).a);
-    (*sum).b = fma(vec4<f32>(u.y), x, (*sum).b);
-    (*sum).c = fma(vec4<f32>(u.z), x, (*sum).c);
-    (*sum).d = fma(vec4<f32>(u.w), x, (*sum).d);
-}
-
 // Half a panel: biases and weights of four outputs; `at` is where its biases are.
 fn add_act_four(at: u32, first: u32, count: u32) -> Four {
     let u = panels[at];
@@ -98,12 +83,4 @@ fn add_act_four(at: u32, first: u32, count: u32) -> Four {
         row += QUADS;
     }
     return sum;
-}
-
-fn store_four(value: Four, at: u32, count: u32) {
-    let stride = launch.tile.stride;
-    arena[at] = value.a;
-    if (count > 1u) { arena[at + stride] = value.b; }
-    if (count > 2u) { arena[at + 2u * stride] = value.c; }
-    if (count > 3u) { arena[at + 3u * stride] = value.d; }
 }

@@ -1,7 +1,7 @@
-// Copies every trained weight to its places in the panels, from which the networks are computed. One thread: one weight.
+// Copies every weight to its places in the panels, from which networks and mixings are computed. One thread: one weight.
 struct Launch {
-    trained: u32, // number of trained weights
-    pitch: u32,   // threads of one row of the grid
+    count: u32, // number of weights
+    pitch: u32, // threads of one row of the grid
 }
 var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read> weights: array<f32>;
@@ -11,6 +11,6 @@ var<immediate> launch: Launch;
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.y * launch.pitch + id.x;
-    if (i >= launch.trained) { return; }
+    if (i >= launch.count) { return; }
     write_panels(i, weights[i]);
 }

@@ -1,6 +1,7 @@
 // Q = H_1 H_2 ... H_N of the trained reflections, the last applied first; a column of Q depends on no other.
 // Workgroup: 32 columns x 8 threads that share out the rows; grid (columns, mixings). One dispatch applies `count`
-// reflections, the numbers below `end`, so that no dispatch runs for long.
+// reflections, the numbers below `end`, so that no dispatch runs for long; the last
+// one writes the panels.
 struct Launch {
     mixes: u32, // where the mixings begin in the tables: dim, Q, reflections
     first: u32, // number of the first mixing of this dispatch
@@ -10,6 +11,8 @@ struct Launch {
 var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read_write> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(9) var<storage, read_write> panels: array<f32>;
+@group(0) @binding(10) var<storage, read> places: array<vec2<u32>>;
 var<workgroup> dots: array<vec2<f32>, 256>;
 
 @compute @workgroup_size(256)
@@ -49,6 +52,12 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                 let at = q + k * n + column;
                 weights[at] = fma(factor, weights[v + k], weights[at]);
             }
+        }
+    }
+    if (live && launch.count == launch.end) {
+        for (var k = part; k < n; k += 8u) {
+            let at = q + k * n + column;
+            write_panels(at, weights[at]);
         }
     }
 }

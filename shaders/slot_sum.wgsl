@@ -11,15 +11,6 @@ var<immediate> launch: Launch;
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    let quad = id.x;
-    if (quad >= launch.tile.quads) { return; }
-    let stride = launch.tile.stride;
-    let list = tables[launch.lists + 2u * id.y];
-    let count = tables[launch.lists + 2u * id.y + 1u];
-    let at = (launch.d_x + id.y) * stride + quad;
-    var sum = arena[at];
-    for (var i = 0u; i < count; i++) {
-        sum += arena[(launch.slots + tables[list + i]) * stride + quad];
-    }
-    arena[at] = sum;
+    if (id.x >= launch.tile.quads) { return; }
+    sum_slots(launch.lists, id.y, launch.slots, launch.d_x, id.x);
 }

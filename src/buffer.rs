@@ -13,6 +13,13 @@ pub(crate) struct Buffer {
     pub(crate) rows: u32,
 }
 
+impl Buffer {
+    /// Whether some row belongs to both.
+    pub(crate) fn overlaps(self, other: Self) -> bool {
+        self.first < other.first + other.rows && other.first < self.first + self.rows
+    }
+}
+
 /// Hands out rows of an activation arena.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arena {

@@ -107,7 +107,7 @@ impl Room {
     pub(super) fn check_weights(self, plan: &Plan, adapter: &str) -> Result<()> {
         let layout = &plan.layout;
         // Gradients and moments are no longer than the weights; the panels and their places are.
-        let needed = (layout.len() as u64 * 4).max(panels_len(plan) * 4).max(layout.trained as u64 * 8);
+        let needed = (layout.len() as u64 * 4).max(panels_len(plan) * 4).max(layout.len() as u64 * 8);
         if needed > self.array {
             return Err(too_large("its weights", needed, self.array, adapter));
         }

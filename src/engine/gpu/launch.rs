@@ -92,9 +92,7 @@ launches! {
         input: u32,
         to: u32,
         columns: u32,
-        q: u32,
-        out_step: u32,
-        in_step: u32,
+        panel: u32,
     }
     /// `shaders/networks.wgsl`
     Networks {
@@ -127,6 +125,37 @@ launches! {
         chains: u32,
         slope: f32,
         add: u32,
+    }
+    /// `shaders/couple_mix.wgsl`
+    CoupleMix {
+        tile: TileJob,
+        x: u32,
+        st: u32,
+        to: u32,
+        log_det: u32,
+        columns: u32,
+        chains: u32,
+        slope: f32,
+        add: u32,
+        mixed: u32,
+        panel: u32,
+    }
+    /// `shaders/couple_loss.wgsl`
+    CoupleLoss {
+        tile: TileJob,
+        x: u32,
+        st: u32,
+        z: u32,
+        log_det: u32,
+        loss: u32,
+        d_z: u32,
+        d_log_det: u32,
+        columns: u32,
+        chains: u32,
+        slope: f32,
+        add: u32,
+        d_x: u32,
+        d_st: u32,
     }
     /// `shaders/uncouple.wgsl`
     Uncouple {
@@ -164,6 +193,23 @@ launches! {
         x: u32,
         st: u32,
         d_to: u32,
+        d_log_det: u32,
+        d_x: u32,
+        d_st: u32,
+        chains: u32,
+        slope: f32,
+    }
+    /// `shaders/between_backward.wgsl`
+    BetweenBackward {
+        tile: TileJob,
+        slots: u32,
+        lists: u32,
+        d_mixed: u32,
+        d_to: u32,
+        panel: u32,
+        columns: u32,
+        x: u32,
+        st: u32,
         d_log_det: u32,
         d_x: u32,
         d_st: u32,
@@ -246,7 +292,7 @@ launches! {
     }
     /// `shaders/panels.wgsl`
     Panels {
-        trained: u32,
+        count: u32,
         pitch: u32,
     }
     /// `shaders/adam.wgsl`

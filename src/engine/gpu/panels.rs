@@ -1,9 +1,9 @@
-//! Panels: copies of the trained weights as the networks' kernels read them. They live on the device alone; Adam and
-//! `shaders/panels.wgsl` write them.
+//! Panels: copies of the weights as the kernels of networks and mixings read them. They live on the device alone; Adam,
+//! `shaders/reflect.wgsl` and `shaders/panels.wgsl` write them.
 //!
 //! A thread computes eight outputs of a layer, so a panel has the weights of eight outputs, input by input, as two vec4
 //! per input; its head are the eight biases. The backward pass computes eight inputs from all outputs: the transposed
-//! panels, without a head. Where there are fewer than eight the rest stays zero: it is never written.
+//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it is never written.
 
 use crate::plan::Plan;
 
@@ -26,7 +26,9 @@ pub(super) struct NetPanels {
 pub(super) struct Panels {
     /// By stage and node: s and t.
     pub(super) nets: Vec<Vec<[NetPanels; 2]>>,
-    /// Per trained weight the floats that are its copies: in a panel and in a transposed one.
+    /// By mixing: where the panels of Q begin, and the transposed ones, in vec4.
+    pub(super) mixes: Vec<[u32; 2]>,
+    /// Per weight the floats that are its copies: in a panel and in a transposed one.
     pub(super) places: Vec<[u32; 2]>,
     /// Floats of all panels.
     pub(super) len: u64,
@@ -43,16 +45,22 @@ fn sizes([n_in, n_out]: [u32; 2]) -> [u64; 2] {
     [groups(n_out) * (1 + u64::from(n_in)), groups(n_in) * u64::from(n_out)]
 }
 
+/// Floats of the panels of a matrix of that many rows and columns, without a head.
+fn square(n: u32) -> u64 {
+    sizes([n, n])[1]
+}
+
 /// Floats of the panels of a plan.
 pub(super) fn panels_len(plan: &Plan) -> u64 {
     let nodes = plan.stages.iter().flat_map(|stage| &stage.nodes);
-    nodes.flat_map(layers).map(|layer| 2 * sizes(layer).iter().sum::<u64>()).sum()
+    let nets: u64 = nodes.flat_map(layers).map(|layer| 2 * sizes(layer).iter().sum::<u64>()).sum();
+    nets + plan.mixes().map(|mix| 2 * square(mix.dim)).sum::<u64>()
 }
 
 impl Panels {
     /// The panels must have fewer than 2^32 floats.
     pub(super) fn new(plan: &Plan) -> Self {
-        let mut places = vec![[NO_PLACE; 2]; plan.layout.trained];
+        let mut places = vec![[NO_PLACE; 2]; plan.layout.len()];
         let mut len = 0u64;
         let mut nets = Vec::with_capacity(plan.stages.len());
         for stage in &plan.stages {
@@ -64,7 +72,12 @@ impl Panels {
                         panels.forward[layer] = (len / 4) as u32;
                         panels.back[layer] = ((len + forward) / 4) as u32;
                         let (weight, bias) = (net.weight[layer] as usize, net.bias[layer] as usize);
-                        place(&mut places, shape, weight, bias, [len as u32, (len + forward) as u32]);
+                        let head = len as u32 + PANEL;
+                        place(&mut places, shape, weight, [head, (len + forward) as u32], 1);
+                        for o in 0..shape[1] {
+                            places[bias + o as usize][0] =
+                                len as u32 + o / PANEL * PANEL * (1 + shape[0]) + o % PANEL;
+                        }
                         len += forward + back;
                     }
                     panels
@@ -72,19 +85,26 @@ impl Panels {
             };
             nets.push(stage.nodes.iter().map(of_node).collect());
         }
+        let mut mixes = Vec::new();
+        for mix in plan.mixes() {
+            let [forward, back] = [len, len + square(mix.dim)];
+            place(&mut places, [mix.dim, mix.dim], mix.q as usize, [forward as u32, back as u32], 0);
+            mixes.push([(forward / 4) as u32, (back / 4) as u32]);
+            len += 2 * square(mix.dim);
+        }
         debug_assert_eq!(len, panels_len(plan));
-        Self { nets, places, len }
+        Self { nets, mixes, places, len }
     }
 }
 
-/// Places of the weights of one layer whose panels begin at floats `at`.
-fn place(places: &mut [[u32; 2]], [n_in, n_out]: [u32; 2], weight: usize, bias: usize, at: [u32; 2]) {
+/// Places of a matrix of weights: the first panel's weights begin at float `at[0]`, the transposed panels at `at[1]`. A
+/// panel has `heads` times eight floats more than weights.
+fn place(places: &mut [[u32; 2]], [n_in, n_out]: [u32; 2], weight: usize, at: [u32; 2], heads: u32) {
     for o in 0..n_out {
-        let panel = at[0] + o / PANEL * PANEL * (1 + n_in) + o % PANEL;
-        places[bias + o as usize][0] = panel;
+        let panel = at[0] + o / PANEL * PANEL * (heads + n_in) + o % PANEL;
         for k in 0..n_in {
             let back = at[1] + k / PANEL * PANEL * n_out + o * PANEL + k % PANEL;
-            places[weight + (o * n_in + k) as usize] = [panel + PANEL * (1 + k), back];
+            places[weight + (o * n_in + k) as usize] = [panel + PANEL * k, back];
         }
     }
 }
@@ -95,22 +115,26 @@ mod tests {
     use crate::plan::{Mixing, Spec};
 
     #[test]
-    fn every_weight_of_a_network_has_places_of_its_own() {
+    fn every_weight_has_places_of_its_own() {
         for (dim, width) in [(1, 3), (2, 8), (7, 13), (20, 139)] {
             let plan = Plan::new(&Spec { dim, width, mixing: Mixing::Householder, ..Spec::default() }).unwrap();
             let panels = Panels::new(&plan);
             let mut taken = vec![false; panels.len as usize];
+            let mut expected = vec![[false; 2]; plan.layout.len()];
             for tensor in &plan.layout.tensors {
-                for i in tensor.range() {
-                    let expected = match tensor.name.rsplit('.').next() {
-                        Some("weight") => [true, true],
-                        Some("bias") => [true, false],
-                        _ => [false, false],
-                    };
-                    assert_eq!(panels.places[i].map(|place| place != NO_PLACE), expected, "{}", tensor.name);
-                    for place in panels.places[i].into_iter().filter(|&place| place != NO_PLACE) {
-                        assert!(!std::mem::replace(&mut taken[place as usize], true), "{}", tensor.name);
-                    }
+                let copies = match tensor.name.rsplit('.').next() {
+                    Some("weight") => [true, true],
+                    Some("bias") => [true, false],
+                    _ => [false, false],
+                };
+                expected[tensor.range()].fill(copies);
+            }
+            // Q of trained reflections has no name.
+            expected[plan.layout.trained..].fill([true, true]);
+            for (i, places) in panels.places.iter().enumerate() {
+                assert_eq!(places.map(|place| place != NO_PLACE), expected[i], "weight {i}, N = {dim}");
+                for &place in places.iter().filter(|&&place| place != NO_PLACE) {
+                    assert!(!std::mem::replace(&mut taken[place as usize], true), "weight {i}, N = {dim}");
                 }
             }
         }

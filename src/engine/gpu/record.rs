@@ -1,5 +1,6 @@
 //! Program to dispatches: decided once when a program is compiled, replayed for every tile.
 
+mod fused;
 mod networks;
 
 use bytemuck::bytes_of;
@@ -80,6 +81,8 @@ pub(super) struct Bounds {
     pub(super) reflection_turns: u64,
     /// Which variants to use.
     pub(super) choice: Choice,
+    /// Whether neighbouring operations share a dispatch where there is a kernel for them.
+    pub(super) fuse: bool,
 }
 
 /// Which of the variants that a device allows are used. No result depends on it.
@@ -138,8 +141,15 @@ impl<'a> Recorder<'a> {
 
     /// The dispatches of one tile.
     pub(super) fn rows(mut self, program: &Program) -> Result<Vec<Dispatch>> {
-        for (op, short) in program.rows.iter().zip(shortcuts(program)) {
-            self.op(op, short)?;
+        let short = shortcuts(program);
+        let (mut ops, mut short) = (program.rows.as_slice(), short.as_slice());
+        while let (Some(op), Some(&first)) = (ops.first(), short.first()) {
+            let mut taken = if self.bounds.fuse { self.fused(ops, short)? } else { 0 };
+            if taken == 0 {
+                self.op(op, first)?;
+                taken = 1;
+            }
+            (ops, short) = (&ops[taken..], &short[taken..]);
         }
         Ok(self.dispatches)
     }
@@ -242,8 +252,7 @@ impl<'a> Recorder<'a> {
             Op::Networks { .. } => self.networks(op),
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let (stage, tables) = self.stage(id);
-                let longest = stage.chains.iter().map(Vec::len).max().unwrap_or(0) as u64;
-                let turns = u64::from(stage.dim.div_ceil(16)) * (1 + longest) + 16;
+                let turns = self.couple_turns(id);
                 let launch = launch::Couple {
                     tile,
                     x: x.first,
@@ -309,25 +318,37 @@ impl<'a> Recorder<'a> {
                 };
                 self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], 128, launch)
             }
-            Op::NetworksBackward { .. } => self.networks_backward(op, short),
+            Op::NetworksBackward { .. } => {
+                self.networks_backward(op, short)?;
+                if short { Ok(()) } else { self.slot_sum(op) }
+            }
             Op::MixBackward { mix, from, d_to, d_from } => {
                 if !short {
                     self.mix(mix, true, d_to, d_from)?;
                 }
-                let tables = self.tables.mixes[mix];
-                let (left, right) = ([d_to.first; 3], [from.first; 3]);
-                self.weight_gradient(left, right, tables.jobs, tables.job_count)
+                self.mix_gradient(mix, from, d_to)
             }
         }
     }
 
+    /// Loop turns of a coupling whose columns 16 groups of threads share out.
+    fn couple_turns(&self, id: usize) -> u64 {
+        let stage = &self.plan.stages[id];
+        u64::from(stage.dim.div_ceil(16)) * (1 + networks::longest(&stage.chains)) + 16
+    }
+
     fn mix(&mut self, mix: MixId, transpose: bool, from: Buffer, to: Buffer) -> Result<()> {
-        let q = self.mix_at(mix).1;
+        let panel = self.tables.mixes[mix].panels[usize::from(transpose)];
         let n = from.rows;
-        let (out_step, in_step) = if transpose { (1, n) } else { (n, 1) };
-        let launch = launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, q, out_step, in_step };
-        let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Quads(16)];
+        let launch = launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, panel };
+        let grid = [Extent::Quads(16), Extent::Fixed(n.div_ceil(32))];
         self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
+    }
+
+    /// The gradient of Q, where Q is made of trained reflections.
+    fn mix_gradient(&mut self, mix: MixId, from: Buffer, d_to: Buffer) -> Result<()> {
+        let tables = self.tables.mixes[mix];
+        self.weight_gradient([d_to.first; 3], [from.first; 3], tables.jobs, tables.job_count)
     }
 
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
@@ -418,7 +439,7 @@ impl<'a> Recorder<'a> {
 
     fn adam(&mut self) -> Result<()> {
         let trained = self.plan.layout.trained as u32;
-        let (grid, pitch) = self.per_weight();
+        let (grid, pitch) = self.per_weight(self.plan.layout.trained);
         let launch = launch::Adam {
             update: bytemuck::Zeroable::zeroed(),
             trained,
@@ -431,15 +452,15 @@ impl<'a> Recorder<'a> {
 
     /// The dispatch that copies all weights to the panels, for when the host has written them.
     pub(super) fn panels(mut self) -> Result<Vec<Dispatch>> {
-        let (grid, pitch) = self.per_weight();
-        let launch = launch::Panels { trained: self.plan.layout.trained as u32, pitch };
+        let (grid, pitch) = self.per_weight(self.plan.layout.len());
+        let launch = launch::Panels { count: self.plan.layout.len() as u32, pitch };
         self.push(Kernel::Panels, Head::None, grid, 0, launch)?;
         Ok(self.dispatches)
     }
 
-    /// Grid of a thread per trained weight, and the threads of one of its rows.
-    fn per_weight(&self) -> ([Extent; 2], u32) {
-        let workgroups = (self.plan.layout.trained as u32).div_ceil(256);
+    /// Grid of a thread per weight, and the threads of one of its rows.
+    fn per_weight(&self, weights: usize) -> ([Extent; 2], u32) {
+        let workgroups = (weights as u32).div_ceil(256);
         let across = workgroups.min(self.bounds.workgroups.max(1));
         ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
     }

@@ -75,6 +75,8 @@ pub(super) struct GpuSession {
     turns: Option<u64>,
     /// Variants of programs compiled from now on.
     choice: Choice,
+    /// See [`Bounds::fuse`]; tests switch it off.
+    fuse: bool,
     /// Copies the weights to the panels.
     panels: Vec<Dispatch>,
     /// Whether the host has written weights since.
@@ -109,6 +111,7 @@ impl GpuSession {
             reflection_turns: record::REFLECTION_TURNS,
             turns: device.software.then_some(record::SOFTWARE_TURNS),
             choice: Choice::default(),
+            fuse: true,
             panels: Vec::new(),
             panels_stale: false,
             tables,
@@ -133,6 +136,12 @@ impl GpuSession {
     #[cfg(test)]
     pub(super) fn limit_turns(&mut self, turns: u64) {
         self.turns = Some(turns);
+    }
+
+    /// Whether neighbouring operations of programs compiled from now on may share a dispatch.
+    #[cfg(test)]
+    pub(super) fn fuse(&mut self, fuse: bool) {
+        self.fuse = fuse;
     }
 
     /// Takes these variants in programs compiled from now on.
@@ -182,6 +191,7 @@ impl GpuSession {
             turns: self.turns,
             reflection_turns: self.reflection_turns,
             choice: self.choice,
+            fuse: self.fuse,
         };
         let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
         Ok([

@@ -117,21 +117,27 @@ kernels! {
     /// A constant.
     Fill "fill" ["tile"] Fill,
     /// Q x or Q^T x.
-    Mix "mix" ["tile" "dense"] Mix,
+    Mix "mix" ["tile" "four" "mixing"] Mix,
     /// The networks of a stage, in packs.
-    NetworksPacked "networks_packed" ["tile" "net" "eight" "arena" "act"] NetworksPacked,
+    NetworksPacked "networks_packed" ["tile" "net" "eight" "four" "arena" "act"] NetworksPacked,
     /// The networks of a stage too wide for packs.
     Networks "networks" ["tile" "net" "eight" "arena" "layer"] Networks,
     /// The affine maps of a stage.
-    Couple "couple" ["tile" "scale" "elementary"] Couple,
+    Couple "couple" ["tile" "chain" "groups" "coupling" "scale" "elementary"] Couple,
+    /// The affine maps of a stage, then the mixing of the next block.
+    CoupleMix "couple_mix" ["tile" "chain" "groups" "coupling" "four" "mixing" "scale" "elementary"] CoupleMix,
+    /// The affine maps of the last stage, the loss, and the backward of both.
+    CoupleLoss "couple_loss" ["tile" "chain" "groups" "coupling" "losses" "scale" "elementary"] CoupleLoss,
     /// Their inverse.
     Uncouple "uncouple" ["tile" "scale" "elementary"] Uncouple,
     /// Inverse of a stage whose networks see its input.
     Walk "walk" ["tile" "net" "eight" "arena" "layer" "scale" "elementary"] Walk,
     /// Loss per sample, its gradients, and its sums over a few samples each.
-    Loss "loss" ["tile"] Loss,
+    Loss "loss" ["tile" "groups" "losses"] Loss,
     /// Backward of the affine maps.
-    CoupleBackward "couple_backward" ["tile" "scale" "elementary"] CoupleBackward,
+    CoupleBackward "couple_backward" ["tile" "chain" "scale" "elementary"] CoupleBackward,
+    /// Backward of what lies between the networks of two stages.
+    BetweenBackward "between_backward" ["tile" "slots" "four" "mixing" "chain" "scale" "elementary"] BetweenBackward,
     /// Gradients of the networks' activations, in packs.
     NetworksPackedBackward "networks_packed_backward" ["tile" "net" "eight" "arena" "act"] NetworksPackedBackward,
     /// Gradients of the activations of networks too wide for packs.
@@ -139,9 +145,9 @@ kernels! {
     /// Gradients of weights.
     WeightGradient "weight_gradient" ["tile"] WeightGradient,
     /// Gradients that the networks send to the columns.
-    SlotSum "slot_sum" ["tile"] SlotSum,
+    SlotSum "slot_sum" ["tile" "slots"] SlotSum,
     /// Q of the reflections.
-    Reflect "reflect" [] Reflect,
+    Reflect "reflect" ["places"] Reflect,
     /// Gradient of Q, summed over slices.
     ReflectReduce "reflect_reduce" [] ReflectReduce,
     /// The skew part of that gradient.
@@ -368,8 +374,13 @@ mod tests {
         assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
         assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), super::super::tables::JOB);
         assert_eq!(constant(Kernel::WeightGradient, "NO_BIAS"), super::super::tables::NO_BIAS as usize);
-        let nowhere = [Kernel::NetworksBackward, Kernel::NetworksPacked, Kernel::NetworksPackedBackward];
-        for kernel in nowhere {
+        for kernel in [
+            Kernel::NetworksBackward,
+            Kernel::NetworksPacked,
+            Kernel::NetworksPackedBackward,
+            Kernel::CoupleLoss,
+            Kernel::BetweenBackward,
+        ] {
             assert_eq!(constant(kernel, "NOWHERE"), super::super::record::NOWHERE as usize);
         }
         assert_eq!(constant(Kernel::NetworksPacked, "PACK_WORDS"), super::super::packs::PACK);

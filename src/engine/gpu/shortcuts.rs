@@ -12,11 +12,11 @@ pub(super) fn shortcuts(program: &Program) -> Vec<bool> {
     let mut short = vec![false; ops.len()];
     for (i, op) in ops.iter().enumerate() {
         let Op::Fill { to, value: 0.0 } = *op else { continue };
-        let next = (i + 1..ops.len()).find(|&j| uses(&ops[j]).concat().iter().any(|&b| overlap(b, to)));
+        let next = (i + 1..ops.len()).find(|&j| uses(&ops[j]).concat().iter().any(|&b| b.overlaps(to)));
         if let Some(j) = next
             && let Op::Couple { x, st, to: result, log_det, .. } = ops[j]
             && log_det == to
-            && ![x, st, result].iter().any(|&b| overlap(b, to))
+            && ![x, st, result].iter().any(|&b| b.overlaps(to))
         {
             (short[i], short[j]) = (true, true);
         }
@@ -24,7 +24,7 @@ pub(super) fn shortcuts(program: &Program) -> Vec<bool> {
     // What later operations or the caller read.
     let mut read = program.outputs.clone();
     for (i, op) in ops.iter().enumerate().rev() {
-        let wanted = |buffer: Buffer| read.iter().any(|&b| overlap(b, buffer));
+        let wanted = |buffer: Buffer| read.iter().any(|&b| b.overlaps(buffer));
         match *op {
             Op::NetworksBackward { x, hidden, d_st, d_x, .. } => {
                 short[i] = !wanted(d_x);
@@ -44,10 +44,6 @@ pub(super) fn shortcuts(program: &Program) -> Vec<bool> {
 
 fn trained(plan: &Plan, mix: usize) -> bool {
     plan.mixes().nth(mix).is_some_and(|mix| mix.reflections.is_some())
-}
-
-fn overlap(a: Buffer, b: Buffer) -> bool {
-    a.first < b.first + b.rows && b.first < a.first + a.rows
 }
 
 /// Buffers that an operation reads, and those that it writes or adds to.

@@ -43,6 +43,8 @@ pub(super) struct MixTables {
     pub(super) jobs: u32,
     /// Number of weight tiles.
     pub(super) job_count: u32,
+    /// Where the panels of Q begin, and the transposed ones.
+    pub(super) panels: [u32; 2],
 }
 
 /// All tables of a plan in one array.
@@ -65,7 +67,8 @@ impl Tables {
         let stages = stages.map(|(stage, nets)| stage_tables(stage, nets, workgroup, &mut words)).collect();
         let mixes = plan
             .mixes()
-            .map(|mix| {
+            .zip(&panels.mixes)
+            .map(|(mix, &panels)| {
                 let jobs = words.len() as u32;
                 let job_count = if mix.reflections.is_some() {
                     push_jobs(
@@ -77,7 +80,7 @@ impl Tables {
                 } else {
                     0
                 };
-                MixTables { jobs, job_count }
+                MixTables { jobs, job_count, panels }
             })
             .collect();
         let mix_list = words.len() as u32;

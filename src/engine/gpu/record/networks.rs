@@ -64,7 +64,7 @@ impl Recorder<'_> {
     }
 
     pub(super) fn networks_backward(&mut self, op: &Op, short: bool) -> Result<()> {
-        let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, d_x } = op else {
+        let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, .. } = op else {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
@@ -111,12 +111,25 @@ impl Recorder<'_> {
         }
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
         let right = [x.first, hidden[0].first, hidden[1].first];
-        self.weight_gradient(left, right, tables.jobs, tables.job_count)?;
-        if short || stage.slot_rows == 0 {
+        self.weight_gradient(left, right, tables.jobs, tables.job_count)
+    }
+
+    /// Adds what the networks sent to the columns to the columns' gradients.
+    pub(super) fn slot_sum(&mut self, op: &Op) -> Result<()> {
+        let &Op::NetworksBackward { stage: id, slots, d_x, .. } = op else {
+            unreachable!("called for one operation only")
+        };
+        let (stage, tables) = self.stage(id);
+        if stage.slot_rows == 0 {
             return Ok(());
         }
-        let longest = stage.slots.iter().map(Vec::len).max().unwrap_or(0) as u64;
         let launch = launch::SlotSum { tile: tile(), slots: slots.first, d_x: d_x.first, lists: tables.slots };
-        self.push(Kernel::SlotSum, Head::Tile, [Extent::Quads(64), Extent::Fixed(stage.dim)], longest, launch)
+        let grid = [Extent::Quads(64), Extent::Fixed(stage.dim)];
+        self.push(Kernel::SlotSum, Head::Tile, grid, longest(&stage.slots), launch)
     }
+}
+
+/// Length of the longest list.
+pub(super) fn longest<T>(lists: &[Vec<T>]) -> u64 {
+    lists.iter().map(Vec::len).max().unwrap_or(0) as u64
 }

@@ -210,6 +210,13 @@ fn whole_models() {
             assert_close(&what, &gradients[tensor.range()], &reference.gradients[tensor.range()], within(1e-4));
         }
 
+        // With every operation in a dispatch of its own.
+        session.fuse(false);
+        let apart = session.compile(program.clone(), 37).unwrap();
+        assert!(session.dispatches(apart) > session.dispatches(id));
+        let again = session.run(apart, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+        assert!(again == outputs && session.gradients().unwrap() == gradients, "N = {dim}: dispatches change the bits");
+
         // The f64 backward operations are only as good as their agreement with differences.
         let exact = reference.gradients.clone();
         let start = weights(&plan);

@@ -1,0 +1,19 @@
+// Q x, or Q^T x with the transposed panels, for one quad of samples; four outputs at a time, which `groups` groups of
+// threads share out. Needs what `four.wgsl` needs.
+
+struct Mixing {
+    input: u32, // first row of x
+    to: u32,    // first row of the result
+    columns: u32,
+    panel: u32, // where the panels begin
+}
+
+fn run_mixing(m: Mixing, quad: u32, group: u32, groups: u32, live: bool) {
+    let stride = launch.tile.stride;
+    let z = vec4<f32>();
+    for (var o = group * 4u; o < m.columns; o += groups * 4u) {
+        let panel = m.panel + (o / 8u) * 2u * m.columns + (o / 4u) % 2u;
+        let sum = add_arena_four(Four(z, z, z, z), panel, m.input * stride + quad, m.columns);
+        if (live) { store_four(sum, (m.to + o) * stride + quad, m.columns - o); }
+    }
+}

@@ -1,0 +1,15 @@
+// What the networks of a stage sent to a column of one quad of samples. Needs the bindings `arena` and `tables`,
+// `launch.tile`.
+
+// Adds the column's slots to its gradient, in the order of its list.
+fn sum_slots(lists: u32, column: u32, slots: u32, d_x: u32, quad: u32) {
+    let stride = launch.tile.stride;
+    let list = tables[lists + 2u * column];
+    let count = tables[lists + 2u * column + 1u];
+    let at = (d_x + column) * stride + quad;
+    var sum = arena[at];
+    for (var i = 0u; i < count; i++) {
+        sum += arena[(slots + tables[list + i]) * stride + quad];
+    }
+    arena[at] = sum;
+}
