@@ -74,7 +74,7 @@ impl Arrays {
         let device = &self.device;
         let make = |bytes: u64| {
             device.scoped(|| {
-                device.device.create_buffer(&wgpu::BufferDescriptor {
+                device.create_buffer(&wgpu::BufferDescriptor {
                     label: Some(role.name()),
                     size: bytes.max(16).next_multiple_of(16),
                     usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
@@ -96,6 +96,14 @@ impl Arrays {
     pub(super) fn write(&mut self, role: Role, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         match &self.buffers[role as usize] {
             Some(buffer) if !bytes.is_empty() => self.commands.write(buffer, offset, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes to an array as one of the commands; for training steps, since it allocates nothing in the long run.
+    pub(super) fn upload(&mut self, role: Role, bytes: &[u8]) -> Result<(), Failure> {
+        match &self.buffers[role as usize] {
+            Some(buffer) if !bytes.is_empty() => self.commands.upload(buffer, bytes),
             _ => Ok(()),
         }
     }
@@ -165,7 +173,7 @@ impl Arrays {
                 Some(wgpu::BindGroupEntry { binding: binding.role as u32, resource: buffer.as_entire_binding() })
             })
             .collect();
-        self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(variant.kernel.name()),
             layout: &pipeline.layout,
             entries: &entries,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::adapter;
@@ -27,6 +28,8 @@ pub(super) struct Device {
     pub(super) checked: bool,
     pipelines: Mutex<HashMap<Variant, Arc<Pipeline>>>,
     failure: Arc<Mutex<Option<Failure>>>,
+    created: AtomicU64,
+    submitted: AtomicU64,
 }
 
 /// A kernel ready to run.
@@ -141,7 +144,42 @@ impl Device {
             queue,
             pipelines: Mutex::default(),
             failure: Arc::default(),
+            created: AtomicU64::new(0),
+            submitted: AtomicU64::new(0),
         })
+    }
+
+    /// Buffers, bind groups and pipelines made on it so far.
+    #[cfg(test)]
+    pub(super) fn created(&self) -> u64 {
+        self.created.load(Ordering::Relaxed)
+    }
+
+    /// Submissions so far.
+    #[cfg(test)]
+    pub(super) fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn create_buffer(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> wgpu::Buffer {
+        self.created.fetch_add(1, Ordering::Relaxed);
+        self.device.create_buffer(descriptor)
+    }
+
+    pub(super) fn create_bind_group(&self, descriptor: &wgpu::BindGroupDescriptor<'_>) -> wgpu::BindGroup {
+        self.created.fetch_add(1, Ordering::Relaxed);
+        self.device.create_bind_group(descriptor)
+    }
+
+    /// Writes to a buffer before whatever is submitted next. Allocates, so it is not for training steps.
+    pub(super) fn write_buffer(&self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) {
+        self.created.fetch_add(1, Ordering::Relaxed);
+        self.queue.write_buffer(buffer, offset, bytes);
+    }
+
+    pub(super) fn submit(&self, commands: impl IntoIterator<Item = wgpu::CommandBuffer>) -> wgpu::SubmissionIndex {
+        self.submitted.fetch_add(1, Ordering::Relaxed);
+        self.queue.submit(commands)
     }
 
     /// Largest storage buffer that can be made and bound, in bytes.
@@ -169,6 +207,7 @@ impl Device {
     }
 
     fn build(&self, variant: Variant, bindings: Vec<Binding>) -> Pipeline {
+        self.created.fetch_add(1, Ordering::Relaxed);
         let kernel = variant.kernel;
         let entries: Vec<wgpu::BindGroupLayoutEntry> =
             bindings.iter().map(|b| storage_entry(b.role as u32, b.read_only)).collect();

@@ -250,6 +250,7 @@ launches! {
         right1: u32,
         right2: u32,
         jobs: u32,
+        count: u32,
         first: u32,
         length: u32,
         add: u32,

@@ -18,6 +18,7 @@ mod shader;
 mod shortcuts;
 mod tables;
 mod transfer;
+mod uploads;
 
 #[cfg(test)]
 mod tests;

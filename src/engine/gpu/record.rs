@@ -10,7 +10,7 @@ use super::launch::{self, Launch, MAX_BYTES, TileJob, Update};
 use super::panels::PANEL;
 use super::shader::{Kernel, Variant};
 use super::shortcuts::shortcuts;
-use super::tables::{StageTables, Tables};
+use super::tables::{JOBS_TOGETHER, StageTables, Tables};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Scale, Stage};
@@ -352,12 +352,12 @@ impl<'a> Recorder<'a> {
     }
 
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
-        // Per 8 quads: one turn outside, 4 to fetch, 8 to multiply.
-        let turns = self.fit.stride() as u64 / 8 * 13;
+        // Per 4 quads: one turn outside, 4 to multiply.
+        let turns = self.fit.stride() as u64 / 4 * 5;
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&jobs));
         self.written.push(jobs);
-        self.split(count, |this, first, count| {
+        self.split(count.div_ceil(JOBS_TOGETHER), |this, first, workgroups| {
             let launch = launch::WeightGradient {
                 tile: tile(),
                 left0: left[0],
@@ -367,11 +367,12 @@ impl<'a> Recorder<'a> {
                 right1: right[1],
                 right2: right[2],
                 jobs,
+                count,
                 first,
                 length,
                 add,
             };
-            let grid = [Extent::Fixed(count), Extent::Slices];
+            let grid = [Extent::Fixed(workgroups), Extent::Slices];
             this.push(Kernel::WeightGradient, Head::Tile, grid, turns, launch)
         })
     }

@@ -51,7 +51,7 @@ struct Data {
 
 /// One model on one device.
 pub(super) struct GpuSession {
-    device: Arc<Device>,
+    pub(super) device: Arc<Device>,
     plan: Arc<Plan>,
     tables: Tables,
     room: Room,
@@ -225,7 +225,7 @@ impl GpuSession {
             self.upload.extend_from_slice(&data.values[row as usize * columns..][..columns]);
         }
         self.arrays.grow(Role::Data, (self.upload.len() * 4) as u64)?;
-        self.arrays.write(Role::Data, 0, bytemuck::cast_slice(&self.upload))?;
+        self.arrays.upload(Role::Data, bytemuck::cast_slice(&self.upload))?;
         Ok(())
     }
 

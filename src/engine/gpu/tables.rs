@@ -11,7 +11,9 @@ pub(super) const NODE: usize = 20;
 /// and biases, first output, first input. Read by `shaders/weight_gradient.wgsl`.
 pub(super) const JOB: usize = 9;
 /// Outputs and inputs of one weight tile.
-pub(super) const JOB_SIZE: u32 = 32;
+pub(super) const JOB_SIZE: u32 = 16;
+/// Weight tiles of one workgroup.
+pub(super) const JOBS_TOGETHER: u32 = 4;
 /// In place of a bias's offset: there is none.
 pub(super) const NO_BIAS: u32 = u32::MAX;
 
@@ -159,8 +161,8 @@ fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
 }
 
 fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) -> u32 {
-    // The bias is one more input.
-    let inputs = product.n_in + u32::from(bias != NO_BIAS);
+    // Without inputs there is still the bias.
+    let inputs = product.n_in.max(u32::from(bias != NO_BIAS));
     let mut count = 0;
     for o in (0..product.n_out).step_by(JOB_SIZE as usize) {
         for k in (0..inputs).step_by(JOB_SIZE as usize) {
@@ -191,12 +193,11 @@ mod tests {
                 for job in tables.words[jobs as usize..].chunks(JOB).take(count as usize) {
                     let &[_, _, _, n_out, n_in, weight, bias, o0, k0] = job else { unreachable!() };
                     for o in o0..n_out.min(o0 + JOB_SIZE) {
-                        for k in k0..k0 + JOB_SIZE {
-                            if k < n_in {
-                                writers[(weight + o * n_in + k) as usize] += 1;
-                            } else if k == n_in && bias != NO_BIAS {
-                                writers[(bias + o) as usize] += 1;
-                            }
+                        for k in k0..n_in.min(k0 + JOB_SIZE) {
+                            writers[(weight + o * n_in + k) as usize] += 1;
+                        }
+                        if k0 == 0 && bias != NO_BIAS {
+                            writers[(bias + o) as usize] += 1;
                         }
                     }
                 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use super::device::{Device, Failure};
 use super::launch::MAX_BYTES;
+use super::uploads::Uploads;
 use crate::error::{Error, Result};
 
 /// Submissions that may wait on the device before the host does.
 const IN_FLIGHT: usize = 8;
+/// Buffers that carry the rows of streamed data.
+const UPLOADS: usize = 16;
 /// Training steps that share a submission.
 const STEPS_PER_SUBMISSION: usize = 4;
 /// Distance of two launches in their buffer, on devices without immediates; every device can align to it.
@@ -60,11 +63,15 @@ pub(super) struct Commands {
     /// Launch structs of the commands not yet submitted, and their buffer, on devices without immediates.
     launches: Vec<u8>,
     launch_buffer: Option<(wgpu::Buffer, wgpu::BindGroup)>,
+    launch_uploads: Uploads,
+    uploads: Uploads,
 }
 
 impl Commands {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
         let mut this = Self {
+            launch_uploads: Uploads::new(device.clone(), IN_FLIGHT + 2),
+            uploads: Uploads::new(device.clone(), UPLOADS),
             device,
             encoder: None,
             steps: 0,
@@ -84,7 +91,7 @@ impl Commands {
         let Some(layout) = &device.launch_layout else { return Ok(()) };
         if self.launch_room() < dispatches {
             self.submit()?;
-            self.launch_buffer = Some(device.scoped(|| launch_buffer(&device.device, layout, dispatches))?);
+            self.launch_buffer = Some(device.scoped(|| launch_buffer(&device, layout, dispatches))?);
         }
         Ok(())
     }
@@ -97,7 +104,8 @@ impl Commands {
     /// Bytes held on the device.
     pub(super) fn memory(&self) -> u64 {
         let launches = self.launch_buffer.as_ref().map_or(0, |(buffer, _)| buffer.size());
-        self.staging.as_ref().map_or(0, wgpu::Buffer::size) + launches
+        let uploads = self.uploads.memory() + self.launch_uploads.memory();
+        self.staging.as_ref().map_or(0, wgpu::Buffer::size) + launches + uploads
     }
 
     /// The encoder of the next submission.
@@ -139,17 +147,22 @@ impl Commands {
         self.steps = 0;
         let Some(encoder) = self.encoder.take() else { return Ok(()) };
         let device = self.device.clone();
-        let launches = &self.launches;
-        let index = device.scoped(|| {
-            if let Some((buffer, _)) = &self.launch_buffer
-                && !launches.is_empty()
-            {
-                device.queue.write_buffer(buffer, 0, launches);
+        let mut before = None;
+        if let Some((buffer, _)) = &self.launch_buffer
+            && !self.launches.is_empty()
+        {
+            let mut first = device.scoped(|| device.device.create_command_encoder(&Default::default()))?;
+            while !self.launch_uploads.put(&mut first, buffer, 0, &self.launches)? {
+                device.wait(self.in_flight.pop_front())?;
             }
-            device.queue.submit([encoder.finish()])
-        });
+            before = Some(first);
+        }
         self.launches.clear();
-        self.in_flight.push_back(index?);
+        let commands = before.into_iter().chain([encoder]).map(wgpu::CommandEncoder::finish);
+        let index = device.scoped(|| device.submit(commands))?;
+        self.launch_uploads.submitted()?;
+        self.uploads.submitted()?;
+        self.in_flight.push_back(index);
         if self.in_flight.len() > IN_FLIGHT {
             device.wait(self.in_flight.pop_front())?;
         }
@@ -160,7 +173,20 @@ impl Commands {
     pub(super) fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.submit()?;
         let device = &self.device;
-        device.scoped(|| device.queue.write_buffer(buffer, offset, bytes))
+        device.scoped(|| device.write_buffer(buffer, offset, bytes))
+    }
+
+    /// Writes to the beginning of a buffer as one of the commands.
+    pub(super) fn upload(&mut self, buffer: &wgpu::Buffer, bytes: &[u8]) -> Result<(), Failure> {
+        let device = self.device.clone();
+        loop {
+            let encoder = self.encoder.get_or_insert_with(|| device.device.create_command_encoder(&Default::default()));
+            if self.uploads.put(encoder, buffer, 0, bytes)? {
+                return Ok(());
+            }
+            self.submit()?;
+            device.wait(self.in_flight.pop_front())?;
+        }
     }
 
     /// Makes room for that many bytes to be staged. Nothing must be staged at the moment.
@@ -174,7 +200,7 @@ impl Commands {
         let device = &self.device;
         let size = bytes.next_power_of_two().min(device.limits.max_buffer_size).max(bytes);
         self.staging = Some(device.scoped(|| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
+            device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("staging"),
                 size,
                 usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
@@ -252,7 +278,7 @@ impl Pass<'_> {
 }
 
 fn launch_buffer(
-    device: &wgpu::Device,
+    device: &Device,
     layout: &wgpu::BindGroupLayout,
     launches: usize,
 ) -> (wgpu::Buffer, wgpu::BindGroup) {

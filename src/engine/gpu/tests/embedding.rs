@@ -38,10 +38,15 @@ fn results(device: Device) -> (Vec<Vec<f32>>, Vec<f32>) {
     (outputs, gradients)
 }
 
+/// WebGPU's defaults without any feature.
+pub(super) fn poor() -> Device {
+    let (device, queue) = raw(|_| wgpu::Limits::default(), wgpu::Features::empty());
+    Device::adopt(device, queue).unwrap()
+}
+
 #[test]
 fn webgpu_defaults_without_any_feature_give_the_same_bits() {
-    let (device, queue) = raw(|_| wgpu::Limits::default(), wgpu::Features::empty());
-    let poor = Device::adopt(device, queue).unwrap();
+    let poor = poor();
     assert_eq!(poor.passing, crate::engine::gpu::shader::Passing::Buffer);
     let rich = super::device();
     assert!(results(poor) == results(Arc::into_inner(rich).unwrap()));

@@ -43,7 +43,11 @@ fn data(plan: &Plan) -> Vec<f32> {
 }
 
 fn session(plan: &Arc<Plan>, streamed: bool, tile: usize) -> (GpuSession, ProgramId) {
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    session_on(device(), plan, streamed, tile)
+}
+
+fn session_on(device: Arc<Device>, plan: &Arc<Plan>, streamed: bool, tile: usize) -> (GpuSession, ProgramId) {
+    let mut session = GpuSession::new(device, plan.clone()).unwrap();
     session.stream_data(streamed);
     session.limit_tiles(tile);
     session.write(Values::Weights, &weights(plan)).unwrap();
@@ -200,17 +204,26 @@ fn an_evaluation_between_steps_disturbs_nothing() {
 }
 
 #[test]
-fn memory_and_dispatches_stay_the_same_over_many_steps() {
+fn steps_make_nothing_new_on_the_device() {
     let plan = model();
-    let (mut session, id) = session(&plan, true, 32);
-    session.step(id, &job(1)).unwrap();
-    session.loss().unwrap();
-    let before = session.footprint();
-    for t in 0..60 {
-        session.step(id, &job(t % 7 + 1)).unwrap();
+    for (device, streamed) in [(device(), true), (device(), false), (Arc::new(embedding::poor()), true)] {
+        let (mut session, id) = session_on(device, &plan, streamed, 32);
+        // Until the buffers that carry values to the device take turns.
+        (0..80).for_each(|t| session.step(id, &job(t % 7 + 1)).unwrap());
+        session.loss().unwrap();
+        let before = (session.memory(), session.device.created());
+        let submitted = session.device.submitted();
+        (0..60).for_each(|t| session.step(id, &job(t % 7 + 1)).unwrap());
+        assert_eq!((session.memory(), session.device.created()), before, "streamed: {streamed}");
+        assert!(session.device.submitted() - submitted <= 60, "at most one submission per step");
+        assert!(session.loss().unwrap().is_finite());
     }
-    assert!(session.loss().unwrap().is_finite());
-    assert_eq!(session.memory(), before);
+}
+
+#[test]
+fn dispatches_of_trained_mixings() {
+    let plan = model();
+    let (session, id) = session(&plan, false, 32);
     // Reflections 1; rows: gather, networks, couple and mix, networks, couple and loss; backward networks 2, what lies
     // between 1, gradient of Q 1, networks 2; reflections 3, Adam.
     assert_eq!(session.dispatches(id), 1 + 1 + 2 + 2 + 2 + 1 + 1 + 2 + 3 + 1);
