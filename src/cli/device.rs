@@ -20,6 +20,9 @@ pub(super) struct DeviceArgs {
     /// Threads of the native CPU engine [default: all cores]
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<usize>,
+    /// Do not time variants of a GPU's kernels when it meets a model for the first time
+    #[arg(long)]
+    pub(super) no_tune: bool,
 }
 
 impl DeviceArgs {
@@ -56,16 +59,28 @@ impl DeviceArgs {
             let what = format!("must be at most {MOST_THREADS}, is {threads}; 0 takes one per core");
             return Err(Error::config(key, what));
         }
-        open(device.as_deref().unwrap_or("auto"), threads)
+        let tune = match unicode(TUNE)?.as_deref().map(str::trim) {
+            _ if self.no_tune => false,
+            None | Some("true") => true,
+            Some("false") => false,
+            Some(other) => return Err(Error::config(TUNE, format!("must be true or false, is `{other}`"))),
+        };
+        open(device.as_deref().unwrap_or("auto"), threads, tune)
     }
 }
 
-/// The settings run.device and run.threads in the environment.
+/// The settings run.device, run.threads and run.tune in the environment.
 const DEVICE: &str = "HINTFLOW_RUN__DEVICE";
 const THREADS: &str = "HINTFLOW_RUN__THREADS";
+const TUNE: &str = "HINTFLOW_RUN__TUNE";
 
-/// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core.
-pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
+/// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core, `tune` for a GPU.
+pub(super) fn open(device: &str, threads: usize, tune: bool) -> Result<Engine> {
+    let engine = tunable(device, threads)?;
+    Ok(if tune { engine } else { engine.untuned() })
+}
+
+fn tunable(device: &str, threads: usize) -> Result<Engine> {
     let cpu = || {
         let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
         if threads > cores {
@@ -100,6 +115,6 @@ pub(super) fn open(device: &str, threads: usize) -> Result<Engine> {
 pub(super) fn check(device: &str) -> Result<()> {
     match device.trim().to_lowercase().as_str() {
         "auto" | "cpu" => Ok(()),
-        _ => open(device, 1).map(drop),
+        _ => open(device, 1, false).map(drop),
     }
 }

@@ -27,8 +27,8 @@ pub(super) struct Devices {
 impl Devices {
     pub(super) fn run(self) -> Done {
         let adapters = adapters();
-        let cpu = device::open("cpu", 0)?.info();
-        let auto = device::open("auto", 0)?.info();
+        let cpu = device::open("cpu", 0, false)?.info();
+        let auto = device::open("auto", 0, false)?.info();
         if self.json {
             output::line(&serde_json::json!({ "auto": auto, "cpu": cpu, "adapters": adapters }).to_string())?;
             return Ok(0);

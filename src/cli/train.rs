@@ -114,10 +114,11 @@ impl Train {
         if self.resume.is_some() {
             config.run.device = self.device.device.clone().unwrap_or(config.run.device);
             config.run.threads = self.device.threads.map_or(config.run.threads, |n| n as u64);
+            config.run.tune &= !self.device.no_tune;
             config.validate()?;
         }
         let threads = usize::try_from(config.run.threads).unwrap_or(0);
-        let engine = device::open(&config.run.device, threads)?;
+        let engine = device::open(&config.run.device, threads, config.run.tune)?;
         interrupt::listen()?;
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
         let options = Options { command: &command, force: self.force, stop: &interrupt::STOP };
@@ -184,6 +185,7 @@ impl Train {
             ("run.out", self.out.as_deref().map(text), "--out"),
             ("run.device", self.device.device.clone(), "--device"),
             ("run.threads", self.device.threads.map(|v| v.to_string()), "--threads"),
+            ("run.tune", self.device.no_tune.then(|| "false".into()), "--no-tune"),
         ];
         flags.extend(options.into_iter().filter_map(|(key, value, flag)| value.map(|value| (key, value, flag))));
         layers.flags(flags)?;

@@ -63,6 +63,7 @@ pub const KEYS: &[Key] = &[
     key("data.seed", "seed of simulated data and of the held-out rows"),
     key("run.device", "\"auto\", \"cpu\", \"gpu\", number or name of an adapter (--device)"),
     key("run.threads", "threads of the CPU engine, 0: all (--threads)"),
+    key("run.tune", "whether a GPU times variants of its kernels, once per model; false: --no-tune"),
     key("run.out", "run folder (--out)"),
     key("run.checkpoint_every", "steps between checkpoints; default: each epoch, at most one in ten seconds"),
 ];

@@ -159,12 +159,19 @@ pub struct Run {
     pub device: String,
     /// Threads of the native CPU engine; 0: one per processor.
     pub threads: u64,
+    /// Whether a GPU times variants of its kernels when it meets a model for the first time. No result depends on it.
+    #[serde(default = "yes")]
+    pub tune: bool,
     /// The run folder; absent: a new one below `runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out: Option<PathBuf>,
     /// Steps between checkpoints; absent: at the end of an epoch, at most one in ten seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_every: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Recursion depth: a number of levels, or no limit.

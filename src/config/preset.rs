@@ -113,7 +113,7 @@ pub fn for_tables() -> Config {
             test_noise: 0.0,
             seed: 1,
         },
-        run: Run { device: "auto".into(), threads: 0, out: None, checkpoint_every: None },
+        run: Run { device: "auto".into(), threads: 0, tune: true, out: None, checkpoint_every: None },
     }
 }
 

@@ -50,6 +50,17 @@ impl Engine {
         self.backend.info()
     }
 
+    /// The same device without tuning. A GPU otherwise times a few variants of its kernels when it meets a model and a
+    /// batch size for the first time, for some tenths of a second, and remembers the fastest in the user's cache folder.
+    /// No result depends on it.
+    #[must_use]
+    pub fn untuned(self) -> Self {
+        match self.backend.untuned() {
+            Some(backend) => Self { backend },
+            None => self,
+        }
+    }
+
     /// Puts a model on the device.
     pub(crate) fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
         let session = self.backend.load(plan.clone())?;
@@ -93,6 +104,10 @@ pub(crate) trait Backend: Send + Sync {
     fn info(&self) -> DeviceInfo;
     /// Allocates the weight arena of a model (all zero).
     fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>>;
+    /// The device without tuning, where it has any.
+    fn untuned(&self) -> Option<Arc<dyn Backend>> {
+        None
+    }
 }
 
 /// A compiled program of one session.

@@ -18,6 +18,7 @@ mod shader;
 mod shortcuts;
 mod tables;
 mod transfer;
+mod tune;
 mod uploads;
 
 #[cfg(test)]
@@ -32,10 +33,19 @@ use crate::error::Result;
 use crate::plan::Plan;
 use device::Device;
 use session::GpuSession;
+use tune::Tuner;
 
 /// A wgpu device as an engine.
 struct Gpu {
     device: Arc<Device>,
+    /// None: the variants of kernels are not measured.
+    tuner: Option<Arc<Tuner>>,
+}
+
+impl Gpu {
+    fn new(device: Device) -> Self {
+        Self { device: Arc::new(device), tuner: Some(Arc::new(Tuner::new())) }
+    }
 }
 
 impl Backend for Gpu {
@@ -44,7 +54,11 @@ impl Backend for Gpu {
     }
 
     fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(GpuSession::new(self.device.clone(), plan)?))
+        Ok(Box::new(GpuSession::new(self.device.clone(), plan)?.tuned(self.tuner.clone())))
+    }
+
+    fn untuned(&self) -> Option<Arc<dyn Backend>> {
+        Some(Arc::new(Self { device: self.device.clone(), tuner: None }))
     }
 }
 
@@ -97,11 +111,11 @@ impl Engine {
     /// [`crate::Error::Device`] naming the limit that is too low.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::adopt(device, queue)?;
-        Ok(Self { backend: Arc::new(Gpu { device: Arc::new(device) }) })
+        Ok(Self { backend: Arc::new(Gpu::new(device)) })
     }
 
     fn open(adapter: &wgpu::Adapter) -> Result<Self> {
         let device = Device::open(adapter)?;
-        Ok(Self { backend: Arc::new(Gpu { device: Arc::new(device) }) })
+        Ok(Self { backend: Arc::new(Gpu::new(device)) })
     }
 }

@@ -86,12 +86,19 @@ pub(super) struct Bounds {
 }
 
 /// Which of the variants that a device allows are used. No result depends on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Choice {
-    /// Number of the shape of packs in [`StageTables::packs`]; where there is none, activations go through the arena.
-    pub(super) forward: usize,
+    /// Number of the shape of packs in [`StageTables::packs`], or of the last one; none: activations go through the arena,
+    /// as they do where there is no shape.
+    pub(super) forward: Option<usize>,
     /// The same for the backward pass.
-    pub(super) backward: usize,
+    pub(super) backward: Option<usize>,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self { forward: Some(0), backward: Some(0) }
+    }
 }
 
 /// Turns that llvmpipe allows (65,535), with some room for what the estimates leave out.

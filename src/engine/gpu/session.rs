@@ -1,5 +1,7 @@
 //! A model on a device: its programs, and their replay for tiles of samples.
 
+mod tuning;
+
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
@@ -12,6 +14,7 @@ use super::panels::Panels;
 use super::record::{self, Bounds, Choice, Dispatch, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
+use super::tune::Tuner;
 use super::transfer::{from_arena, to_arena};
 use crate::engine::{Footprint, Job, ProgramId, Session, StepJob, Values};
 use crate::error::Result;
@@ -73,8 +76,10 @@ pub(super) struct GpuSession {
     reflection_turns: u64,
     /// See [`Bounds::turns`]; tests make it small.
     turns: Option<u64>,
-    /// Variants of programs compiled from now on.
+    /// Variants of programs compiled from now on, where they are not measured.
     choice: Choice,
+    /// Measures which variants are the fastest; none: the first ones are taken.
+    tuner: Option<Arc<Tuner>>,
     /// See [`Bounds::fuse`]; tests switch it off.
     fuse: bool,
     /// Copies the weights to the panels.
@@ -111,6 +116,7 @@ impl GpuSession {
             reflection_turns: record::REFLECTION_TURNS,
             turns: device.software.then_some(record::SOFTWARE_TURNS),
             choice: Choice::default(),
+            tuner: None,
             fuse: true,
             panels: Vec::new(),
             panels_stale: false,
@@ -118,6 +124,17 @@ impl GpuSession {
             device,
             plan,
         })
+    }
+
+    /// Measures which variants of programs compiled from now on are the fastest.
+    pub(super) fn tuned(self, tuner: Option<Arc<Tuner>>) -> Self {
+        Self { tuner, ..self }
+    }
+
+    /// Kernels of a program, in order.
+    #[cfg(test)]
+    pub(super) fn kernels(&self, program: ProgramId) -> Vec<super::shader::Kernel> {
+        self.programs[program.0].all().map(|dispatch| dispatch.variant.kernel).collect()
     }
 
     /// Limits the samples of a tile of programs compiled from now on.
@@ -185,12 +202,12 @@ impl GpuSession {
     }
 
     /// Records a program for the device.
-    fn record(&self, program: &Program, fit: Fit) -> Result<[Vec<Dispatch>; 4]> {
+    fn record(&self, program: &Program, fit: Fit, choice: Choice) -> Result<[Vec<Dispatch>; 4]> {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
             turns: self.turns,
             reflection_turns: self.reflection_turns,
-            choice: self.choice,
+            choice,
             fuse: self.fuse,
         };
         let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
@@ -290,7 +307,8 @@ impl Session for GpuSession {
                 Err(failure) => return Err(failure.into()),
             }
         };
-        let [prepare, rows, finish, panels] = self.record(&program, fit)?;
+        let choice = self.tune(&program, fit, rows)?;
+        let [prepare, rows, finish, panels] = self.record(&program, fit, choice)?;
         self.arrays.commands.reserve_launches(panels.len() + prepare.len() + rows.len() + finish.len())?;
         let clear = program.has_gradients() && !writes_every_gradient(&program);
         let compiled = Compiled { program, fit, prepare, rows, finish, clear };

@@ -163,13 +163,17 @@ fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
 fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) -> u32 {
     // Without inputs there is still the bias.
     let inputs = product.n_in.max(u32::from(bias != NO_BIAS));
+    let Product { layer, left, right, n_out, n_in } = *product;
+    let steps = |end: u32, by: u32| (0..end).step_by(by as usize);
     let mut count = 0;
-    for o in (0..product.n_out).step_by(JOB_SIZE as usize) {
-        for k in (0..inputs).step_by(JOB_SIZE as usize) {
-            let Product { layer, left, right, n_out, n_in } = *product;
-            let job: [u32; JOB] = [layer, left, right, n_out, n_in, weight, bias, o, k];
-            words.extend(job);
-            count += 1;
+    // Two by two, so that the tiles of a workgroup share their rows.
+    for (o0, k0) in steps(n_out, 2 * JOB_SIZE).flat_map(|o| steps(inputs, 2 * JOB_SIZE).map(move |k| (o, k))) {
+        for (o, k) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(i, j)| (o0 + i * JOB_SIZE, k0 + j * JOB_SIZE)) {
+            if o < n_out && k < inputs {
+                let job: [u32; JOB] = [layer, left, right, n_out, n_in, weight, bias, o, k];
+                words.extend(job);
+                count += 1;
+            }
         }
     }
     count

@@ -10,7 +10,7 @@ use crate::program::Op;
 
 /// Loop turns of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the last
 /// shared out among the groups.
-fn pack_turns(stage: &Stage, packs: &Packs, sizes: impl Fn(&crate::plan::Node) -> [u32; 3]) -> u64 {
+fn pack_turns(stage: &Stage, packs: Packs, sizes: impl Fn(&crate::plan::Node) -> [u32; 3]) -> u64 {
     let groups = packs.shape.threads / packs.shape.quads;
     let per_node = stage.nodes.iter().map(|node| {
         let [first, hidden, last] = sizes(node);
@@ -21,15 +21,21 @@ fn pack_turns(stage: &Stage, packs: &Packs, sizes: impl Fn(&crate::plan::Node) -
     per_node.sum()
 }
 
+/// The packs of the shape with that number, or of the last shape; none: the arena.
+fn pick(packs: &[Packs], number: Option<usize>) -> Option<Packs> {
+    let last = packs.len().checked_sub(1)?;
+    Some(packs[number?.min(last)])
+}
+
 impl Recorder<'_> {
     pub(super) fn networks(&mut self, op: &Op) -> Result<()> {
         let &Op::Networks { stage: id, x, st, hidden, keep } = op else {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
-        if let Some(&packs) = tables.packs.get(self.bounds.choice.forward) {
+        if let Some(packs) = pick(&tables.packs, self.bounds.choice.forward) {
             let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
-            let turns = pack_turns(stage, &packs, |node| [node.upper, node.hidden, node.lower]);
+            let turns = pack_turns(stage, packs, |node| [node.upper, node.hidden, node.lower]);
             return self.split(2 * packs.count, |this, first, count| {
                 let launch = launch::NetworksPacked {
                     tile: tile(),
@@ -69,9 +75,9 @@ impl Recorder<'_> {
         };
         let (stage, tables) = self.stage(id);
         let to = if short { NOWHERE } else { slots.first };
-        if let Some(&packs) = tables.packs.get(self.bounds.choice.backward) {
+        if let Some(packs) = pick(&tables.packs, self.bounds.choice.backward) {
             let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
-            let turns = 2 * pack_turns(stage, &packs, |node| [node.lower, node.hidden, node.upper]);
+            let turns = 2 * pack_turns(stage, packs, |node| [node.lower, node.hidden, node.upper]);
             self.split(packs.count, |this, first, count| {
                 let launch = launch::NetworksPackedBackward {
                     tile: tile(),

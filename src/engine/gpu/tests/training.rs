@@ -1,6 +1,8 @@
 //! Training steps: the update against f64, tiles, streaming, submissions, and what a session keeps.
 
 use super::*;
+use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::tune::Tuner;
 use crate::engine::{ProgramId, StepJob};
 use crate::optim::{Adam, AdamStep};
 use crate::plan::Mixing;
@@ -241,6 +243,46 @@ fn a_step_has_few_dispatches() {
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected, "{blocks} blocks of {dim} columns, {mix_first}");
     }
+}
+
+#[test]
+fn tuning_changes_no_bit_and_is_remembered() {
+    let plan = model();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tuning.json");
+    let run = |tuner: Option<Tuner>| {
+        let mut session = GpuSession::new(device(), plan.clone()).unwrap().tuned(tuner.map(Arc::new));
+        session.write(Values::Weights, &weights(&plan)).unwrap();
+        session.set_data(data(&plan).into()).unwrap();
+        session.set_order(&(0..ROWS as u32).collect::<Vec<_>>()).unwrap();
+        let id = session.compile(trainer(&plan), 37).unwrap();
+        (1..=3).for_each(|t| session.step(id, &job(t)).unwrap());
+        (session.loss().unwrap(), state(&mut session), session.kernels(id))
+    };
+    let tuner = |software| Tuner::with_file(Some(file.clone()), software);
+    let plain = run(None);
+    let tuned = run(Some(tuner(true)));
+    assert!((&tuned.0, &tuned.1) == (&plain.0, &plain.1));
+    // What the file says is used.
+    let mut found: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let choices = found["choices"].as_object_mut().unwrap();
+    assert_eq!(choices.len(), 1);
+    for (arena, forward, backward) in [
+        (false, Kernel::NetworksPacked, Kernel::NetworksPackedBackward),
+        (true, Kernel::Networks, Kernel::NetworksBackward),
+    ] {
+        let number = if arena { serde_json::Value::Null } else { 1.into() };
+        let choices = found["choices"].as_object_mut().unwrap();
+        choices.values_mut().for_each(|c| *c = serde_json::json!({ "forward": number, "backward": number }));
+        std::fs::write(&file, serde_json::to_vec(&found).unwrap()).unwrap();
+        let (loss, state, kernels) = run(Some(tuner(true)));
+        assert!((&loss, &state) == (&plain.0, &plain.1));
+        assert!(kernels.contains(&forward) && kernels.contains(&backward), "{kernels:?}");
+    }
+    // Software adapters are not worth it.
+    std::fs::remove_file(&file).unwrap();
+    run(Some(tuner(false)));
+    assert_eq!(file.exists(), !device().software);
 }
 
 #[test]

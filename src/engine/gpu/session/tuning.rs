@@ -1,0 +1,110 @@
+//! Timing the variants of a program's kernels, with its own shapes.
+
+use std::time::Instant;
+
+use bytemuck::Zeroable;
+
+use super::{GpuSession, tiles};
+use crate::engine::gpu::fit::Fit;
+use crate::engine::gpu::launch::Update;
+use crate::engine::gpu::record::{Choice, Dispatch};
+use crate::engine::gpu::shader::Kernel;
+use crate::error::Result;
+use crate::program::{Op, Program};
+
+/// Replays in one submission, so that handing it over weighs little.
+const REPLAYS: usize = 4;
+/// Timings of a variant, of which the fastest counts.
+const TIMINGS: usize = 3;
+/// A variant takes the place of the first one where it is faster than that part of its time: less is noise.
+const WORTH: f64 = 0.97;
+
+impl GpuSession {
+    /// The variants to use for a program that has been given room.
+    pub(super) fn tune(&mut self, program: &Program, fit: Fit, rows: usize) -> Result<Choice> {
+        let Some(tuner) = self.tuner.clone() else { return Ok(self.choice) };
+        if self.device.software && !tuner.software {
+            return Ok(self.choice);
+        }
+        let stages = program.rows.iter().filter_map(|op| match op {
+            Op::Networks { stage, .. } | Op::NetworksBackward { stage, .. } => Some(&self.tables.stages[*stage].packs),
+            _ => None,
+        });
+        let mut shapes: Vec<_> = stages.collect();
+        shapes.dedup_by(|a, b| a.iter().map(|p| p.shape).eq(b.iter().map(|p| p.shape)));
+        let numbers = shapes.iter().map(|packs| packs.len()).max().unwrap_or(0);
+        if numbers == 0 {
+            return Ok(self.choice);
+        }
+        let shapes: Vec<Vec<_>> = shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
+        let key = format!(
+            "{}, hintflow {}, {} samples, gradients: {}, {shapes:?}",
+            self.device.info.arithmetic,
+            env!("CARGO_PKG_VERSION"),
+            fit.capacity,
+            program.has_gradients(),
+        );
+        let possible = |choice: Choice| {
+            [choice.forward, choice.backward].into_iter().flatten().all(|number| number < numbers)
+        };
+        tuner.choice(&key, possible, || {
+            let start = Instant::now();
+            let forward = self.fastest(program, fit, rows, numbers, Kernel::NetworksPacked, Kernel::Networks)?;
+            let backward =
+                self.fastest(program, fit, rows, numbers, Kernel::NetworksPackedBackward, Kernel::NetworksBackward)?;
+            let choice = Choice { forward, backward };
+            tracing::debug!("{}: {choice:?} is the fastest, found in {:?}", program.name, start.elapsed());
+            Ok(choice)
+        })
+    }
+
+    /// The fastest number of a shape for the dispatches of these kernels; none where the arena is faster than all.
+    fn fastest(
+        &mut self,
+        program: &Program,
+        fit: Fit,
+        rows: usize,
+        numbers: usize,
+        packed: Kernel,
+        arena: Kernel,
+    ) -> Result<Option<usize>> {
+        let mut best: (Option<usize>, f64) = (Some(0), f64::INFINITY);
+        for number in (0..numbers).map(Some).chain([None]) {
+            let choice = Choice { forward: number, backward: number };
+            let [_, mut dispatches, ..] = self.record(program, fit, choice)?;
+            dispatches.retain(|dispatch| [packed, arena].contains(&dispatch.variant.kernel));
+            if dispatches.is_empty() {
+                return Ok(Some(0));
+            }
+            let time = self.time(&dispatches, fit, rows)?;
+            if best.1.is_infinite() || time < WORTH * best.1 {
+                best = (number, time);
+            }
+        }
+        Ok(best.0)
+    }
+
+    /// Seconds of a list of dispatches.
+    fn time(&mut self, dispatches: &[Dispatch], fit: Fit, rows: usize) -> Result<f64> {
+        self.arrays.commands.reserve_launches(dispatches.len())?;
+        self.arrays.add_kernels(dispatches.iter().map(|dispatch| dispatch.variant));
+        self.arrays.bind()?;
+        let Some(tile) = tiles(fit, rows.max(1)).next() else { unreachable!("a batch has a tile") };
+        let mut best = f64::INFINITY;
+        // Once more than is timed: the first run compiles.
+        for timing in 0..=TIMINGS {
+            self.arrays.commands.submit()?;
+            self.device.wait(None)?;
+            let start = Instant::now();
+            for _ in 0..REPLAYS {
+                self.arrays.replay(&[(dispatches, tile)], &Update::zeroed())?;
+            }
+            self.arrays.commands.submit()?;
+            self.device.wait(None)?;
+            if timing > 0 {
+                best = best.min(start.elapsed().as_secs_f64());
+            }
+        }
+        Ok(best)
+    }
+}
