@@ -4,17 +4,16 @@ struct Launch {
     tile: TileJob,
     x: u32,
     st: u32,
-    hidden0: u32, // or NOWHERE: nobody reads the hidden activations
+    hidden0: u32,
     hidden1: u32,
     packs: u32,   // where the packs begin in the tables
     first: u32,   // number of the first half pack of this dispatch: pack * 2 + (0: s, 1: t)
+    kept: u32,    // number of packs, the first ones, whose hidden activations are read again
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
-
-const NOWHERE: u32 = 0xffffffffu;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -27,7 +26,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let live = wanted < launch.tile.quads;
     let quad = min(wanted, launch.tile.quads - 1u);
     let stride = launch.tile.stride;
-    let kept = live && launch.hidden0 != NOWHERE;
+    let kept = live && number / 2u < launch.kept;
 
     let works = group < pack.hidden_count;
     let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));

@@ -57,15 +57,6 @@ fn place(w: Weights, o: u32, k: u32) -> u32 {
     return select(NOWHERE, w.copy + w.weight + o * w.n_in + k, o < w.n_out && k < w.n_in);
 }
 
-fn load(at: u32) -> f32 {
-    if (at == NOWHERE) { return 0.0; }
-    return partials[at];
-}
-
-fn save(at: u32, value: f32) {
-    if (at != NOWHERE) { partials[at] = value; }
-}
-
 fn load_four(w: Weights, o: u32, k: u32) -> vec4<f32> {
     return vec4<f32>(
         load(place(w, o, k)),
@@ -80,14 +71,6 @@ fn save_four(w: Weights, o: u32, k: u32, sum: vec4<f32>) {
     save(place(w, o, k + 4u), sum.y);
     save(place(w, o, k + 8u), sum.z);
     save(place(w, o, k + 12u), sum.w);
-}
-
-// Adds one quad of samples: an output's `l` times four inputs.
-fn add_quad(start: vec4<f32>, l: vec4<f32>, r0: vec4<f32>, r1: vec4<f32>, r2: vec4<f32>, r3: vec4<f32>) -> vec4<f32> {
-    var sum = fma(vec4<f32>(l.x), vec4<f32>(r0.x, r1.x, r2.x, r3.x), start);
-    sum = fma(vec4<f32>(l.y), vec4<f32>(r0.y, r1.y, r2.y, r3.y), sum);
-    sum = fma(vec4<f32>(l.z), vec4<f32>(r0.z, r1.z, r2.z, r3.z), sum);
-    return fma(vec4<f32>(l.w), vec4<f32>(r0.w, r1.w, r2.w, r3.w), sum);
 }
 
 @compute @workgroup_size(64)
@@ -177,11 +160,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             sum1 = add_quad(sum1, left[i0 + 20u + q], r0, r1, r2, r3);
             sum2 = add_quad(sum2, left[i0 + 40u + q], r0, r1, r2, r3);
             sum3 = add_quad(sum3, left[i0 + 60u + q], r0, r1, r2, r3);
-            let l = left[bias_row + q];
-            bias = bias + l.x;
-            bias = bias + l.y;
-            bias = bias + l.z;
-            bias = bias + l.w;
+            bias = add_bias(bias, left[bias_row + q]);
         }
         workgroupBarrier();
     }

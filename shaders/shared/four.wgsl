@@ -8,6 +8,11 @@ struct Four {
     d: vec4<f32>,
 }
 
+fn zero_four() -> Four {
+    let z = vec4<f32>();
+    return Four(z, z, z, z);
+}
+
 fn add_input_four(sum: ptr<function, Four>, at: u32, x: vec4<f32>) {
     let u = panels[at];
     (*sum).a = fma(vec4<f32>(u.x), x, (*sum).a);

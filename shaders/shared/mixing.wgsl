@@ -10,10 +10,9 @@ struct Mixing {
 
 fn run_mixing(m: Mixing, quad: u32, group: u32, groups: u32, live: bool) {
     let stride = launch.tile.stride;
-    let z = vec4<f32>();
     for (var o = group * 4u; o < m.columns; o += groups * 4u) {
         let panel = m.panel + (o / 8u) * 2u * m.columns + (o / 4u) % 2u;
-        let sum = add_arena_four(Four(z, z, z, z), panel, m.input * stride + quad, m.columns);
+        let sum = add_arena_four(zero_four(), panel, m.input * stride + quad, m.columns);
         if (live) { store_four(sum, (m.to + o) * stride + quad, m.columns - o); }
     }
 }

@@ -1,6 +1,7 @@
-// A network of a coupling node, read from the tables; mirrors `tables::NODE`. Needs the binding `tables`.
+// A network of a coupling node, read from the tables; mirrors `tables::NODE`, whose last 12 words are offsets of weights
+// and biases. Needs the binding `tables`.
 
-const NODE_WORDS: u32 = 20u;
+const NODE_WORDS: u32 = 32u;
 
 struct Net {
     upper_first: u32,   // first column read

@@ -14,11 +14,11 @@ pub(super) const TILE_STEP: usize = 32;
 /// Most samples of a tile: as many keep any device busy, and the loops over them end before llvmpipe's limit.
 const TILE_SAMPLES: u64 = 1 << 17;
 /// A slice of the batch has no fewer than these samples, so that reading the slices stays cheap.
-const SLICE_SAMPLES: usize = 512;
+const SLICE_SAMPLES: usize = 256;
 /// Most copies of the gradient.
-const MAX_SLICES: usize = 16;
+const MAX_SLICES: usize = 40;
 /// Most bytes of all copies of the gradient.
-const PARTIALS_BYTES: u64 = 256 << 20;
+const PARTIALS_BYTES: u64 = 128 << 20;
 
 /// Sizes of a program on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

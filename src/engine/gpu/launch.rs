@@ -113,6 +113,7 @@ launches! {
         hidden1: u32,
         packs: u32,
         first: u32,
+        kept: u32,
     }
     /// `shaders/couple.wgsl`
     Couple {
@@ -239,6 +240,17 @@ launches! {
         slots: u32,
         packs: u32,
         first: u32,
+    }
+    /// `shaders/narrow_backward.wgsl`
+    NarrowBackward {
+        tile: TileJob,
+        x: u32,
+        d_st: u32,
+        slots: u32,
+        packs: u32,
+        first: u32,
+        length: u32,
+        add: u32,
     }
     /// `shaders/weight_gradient.wgsl`
     WeightGradient {

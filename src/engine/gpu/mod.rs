@@ -10,6 +10,7 @@ mod arrays;
 mod device;
 mod fit;
 mod launch;
+mod narrow;
 mod packs;
 mod panels;
 mod record;

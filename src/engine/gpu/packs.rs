@@ -11,6 +11,7 @@
 //! all 32 banks once whatever the stride. Nor weights in workgroup memory: a layer of 104 inputs has 43 KiB of them, and
 //! the threads of a warp read at most four different vec4 at once.
 
+use super::narrow::wide_nodes;
 use super::panels::PANEL;
 use crate::plan::Stage;
 
@@ -56,6 +57,8 @@ pub(super) struct Packs {
     pub(super) at: u32,
     /// Number of packs.
     pub(super) count: u32,
+    /// Number of those of wide nodes, which come first.
+    pub(super) wide: u32,
 }
 
 /// Most rows and groups of eight that a pack may have.
@@ -77,15 +80,15 @@ fn room(widest: u32, quads: u32, workgroup: Workgroup) -> Option<Room> {
     Some(Room { rows, groups })
 }
 
-/// Cuts the nodes, of these widths, into packs: nodes in order, as many as there is room for.
-fn cut(widths: &[u32], room: Room) -> Vec<std::ops::Range<usize>> {
+/// Cuts the nodes, of these widths, into packs: nodes in order, as many as there is room for, and a new one at `split`.
+fn cut(widths: &[u32], split: usize, room: Room) -> Vec<std::ops::Range<usize>> {
     let mut packs: Vec<std::ops::Range<usize>> = Vec::new();
     let (mut rows, mut groups) = (0, 0);
     for (i, &width) in widths.iter().enumerate() {
         rows += width;
         groups += width.div_ceil(PANEL);
         match packs.last_mut() {
-            Some(pack) if rows <= room.rows && groups <= room.groups => pack.end = i + 1,
+            Some(pack) if i != split && rows <= room.rows && groups <= room.groups => pack.end = i + 1,
             _ => {
                 packs.push(i..i + 1);
                 (rows, groups) = (width, width.div_ceil(PANEL));
@@ -100,8 +103,14 @@ fn cut(widths: &[u32], room: Room) -> Vec<std::ops::Range<usize>> {
 pub(super) fn push_packs(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workgroup: Workgroup) -> Vec<Packs> {
     let widths: Vec<u32> = stage.nodes.iter().map(|node| node.hidden).collect();
     let widest = widths.iter().copied().max().unwrap_or(0);
+    let split = wide_nodes(stage, workgroup);
     let shapes = QUADS.into_iter().filter_map(|quads| Some((quads, room(widest, quads, workgroup)?)));
-    shapes.map(|(quads, room)| push_shape(words, stage, nodes, &cut(&widths, room), quads, workgroup)).collect()
+    let packs = shapes.map(|(quads, room)| {
+        let cut = cut(&widths, split, room);
+        let wide = cut.iter().filter(|pack| pack.start < split).count() as u32;
+        Packs { wide, ..push_shape(words, stage, nodes, &cut, quads, workgroup) }
+    });
+    packs.collect()
 }
 
 fn push_shape(
@@ -136,7 +145,7 @@ fn push_shape(
     let at = words.len() as u32;
     words.extend(heads);
     let threads = (most_groups * quads).next_multiple_of(WARP).min(workgroup.threads / quads * quads);
-    Packs { shape: PackShape { quads, threads, rows: most_rows }, at, count: packs.len() as u32 }
+    Packs { shape: PackShape { quads, threads, rows: most_rows }, at, count: packs.len() as u32, wide: 0 }
 }
 
 #[cfg(test)]

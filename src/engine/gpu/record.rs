@@ -93,11 +93,15 @@ pub(super) struct Choice {
     pub(super) forward: Option<usize>,
     /// The same for the backward pass.
     pub(super) backward: Option<usize>,
+    /// Whether hidden activations of narrow nodes are computed again in the backward pass; none: where they are too many to
+    /// stay in a cache.
+    #[serde(default)]
+    pub(super) again: Option<bool>,
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Self { forward: Some(0), backward: Some(0) }
+        Self { forward: Some(0), backward: Some(0), again: None }
     }
 }
 
@@ -116,6 +120,8 @@ pub(super) struct Recorder<'a> {
     fit: Fit,
     bounds: Bounds,
     dispatches: Vec<Dispatch>,
+    /// Stages whose narrow nodes keep no hidden activations.
+    again: Vec<usize>,
     /// Weight tiles, by where they begin in the tables, that have had gradients already.
     written: Vec<u32>,
 }
@@ -143,12 +149,13 @@ fn layer_turns(n_in: u32, n_out: u32, groups: u32) -> u64 {
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds) -> Self {
-        Self { plan, tables, fit, bounds, dispatches: Vec::new(), written: Vec::new() }
+        Self { plan, tables, fit, bounds, dispatches: Vec::new(), again: Vec::new(), written: Vec::new() }
     }
 
     /// The dispatches of one tile.
     pub(super) fn rows(mut self, program: &Program) -> Result<Vec<Dispatch>> {
         let short = shortcuts(program);
+        self.again = self.computed_again(program);
         let (mut ops, mut short) = (program.rows.as_slice(), short.as_slice());
         while let (Some(op), Some(&first)) = (ops.first(), short.first()) {
             let mut taken = if self.bounds.fuse { self.fused(ops, short)? } else { 0 };
@@ -363,7 +370,9 @@ impl<'a> Recorder<'a> {
         let turns = self.fit.stride() as u64 / 4 * 5;
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&jobs));
-        self.written.push(jobs);
+        if count > 0 {
+            self.written.push(jobs);
+        }
         self.split(count.div_ceil(JOBS_TOGETHER), |this, first, workgroups| {
             let launch = launch::WeightGradient {
                 tile: tile(),

@@ -142,8 +142,10 @@ kernels! {
     NetworksPackedBackward "networks_packed_backward" ["tile" "net" "eight" "arena" "act"] NetworksPackedBackward,
     /// Gradients of the activations of networks too wide for packs.
     NetworksBackward "networks_backward" ["tile" "net" "eight" "arena"] NetworksBackward,
+    /// Backward of narrow networks, gradients of weights included.
+    NarrowBackward "narrow_backward" ["tile" "net" "narrow" "outer" "four"] NarrowBackward,
     /// Gradients of weights.
-    WeightGradient "weight_gradient" ["tile"] WeightGradient,
+    WeightGradient "weight_gradient" ["tile" "outer"] WeightGradient,
     /// Gradients that the networks send to the columns.
     SlotSum "slot_sum" ["tile" "slots"] SlotSum,
     /// Q of the reflections.
@@ -376,15 +378,17 @@ mod tests {
         assert_eq!(constant(Kernel::WeightGradient, "NO_BIAS"), super::super::tables::NO_BIAS as usize);
         for kernel in [
             Kernel::NetworksBackward,
-            Kernel::NetworksPacked,
             Kernel::NetworksPackedBackward,
             Kernel::CoupleLoss,
             Kernel::BetweenBackward,
+            Kernel::NarrowBackward,
         ] {
             assert_eq!(constant(kernel, "NOWHERE"), super::super::record::NOWHERE as usize);
         }
         assert_eq!(constant(Kernel::NetworksPacked, "PACK_WORDS"), super::super::packs::PACK);
         assert_eq!(constant(Kernel::NetworksPacked, "ITEM_WORDS"), super::super::packs::ITEM);
+        assert_eq!(constant(Kernel::NarrowBackward, "NARROW_WORDS"), super::super::narrow::NARROW);
+        assert_eq!(constant(Kernel::NarrowBackward, "SOURCE_WORDS"), super::super::narrow::SOURCE);
         assert_eq!(constant(Kernel::Adam, "NO_PLACE"), super::super::panels::NO_PLACE as usize);
         assert_eq!(constant(Kernel::Loss, "NO_LOSS"), super::super::session::NO_LOSS as usize);
     }

@@ -1,12 +1,14 @@
 //! Plan to u32 tables: what the kernels know of a model.
 
+use super::narrow::{Narrow, push_narrow, wide_nodes};
 use super::packs::{Packs, Workgroup, push_packs};
 use super::panels::{NetPanels, Panels};
 use crate::plan::{Node, Plan, Stage};
 
-/// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, then where the
-/// panels of the three layers begin and the transposed ones, for s and for t. Read by `shaders/shared/net.wgsl`.
-pub(super) const NODE: usize = 20;
+/// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, where the
+/// panels of the three layers begin and the transposed ones, for s and for t; six offsets of weights and biases for s and
+/// for t. Read by `shaders/shared/net.wgsl`.
+pub(super) const NODE: usize = 32;
 /// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of weights
 /// and biases, first output, first input. Read by `shaders/weight_gradient.wgsl`.
 pub(super) const JOB: usize = 9;
@@ -26,6 +28,10 @@ pub(super) struct StageTables {
     pub(super) node_count: u32,
     /// Packs of nodes by shape of the workgroups, the best first; none where the nodes are too wide for any.
     pub(super) packs: Vec<Packs>,
+    /// The narrow nodes, if there are any.
+    pub(super) narrow: Option<Narrow>,
+    /// Number of nodes before them.
+    pub(super) wide: u32,
     /// Order of the inverse walk, one word per node.
     pub(super) walk: u32,
     /// Two words per column: where its links begin, and their number. A link is two words, the rows of s and t.
@@ -36,6 +42,8 @@ pub(super) struct StageTables {
     pub(super) jobs: u32,
     /// Number of weight tiles.
     pub(super) job_count: u32,
+    /// Number of weight tiles of the nodes that are not narrow, which come first.
+    pub(super) wide_jobs: u32,
 }
 
 /// Where the tables of a mixing begin.
@@ -104,6 +112,10 @@ fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, wo
             words.extend(net.forward);
             words.extend(net.back);
         }
+        for net in [node.s, node.t] {
+            words.extend(net.weight);
+            words.extend(net.bias);
+        }
     }
     debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
     let walk = words.len() as u32;
@@ -111,9 +123,13 @@ fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, wo
     let chains = push_lists(words, &stage.chains, |link| vec![link.s, link.t]);
     let slots = push_lists(words, &stage.slots, |&row| vec![row]);
     let jobs = words.len() as u32;
-    let job_count = stage.nodes.iter().map(|node| push_node_jobs(words, node)).sum();
+    let jobs_of: Vec<u32> = stage.nodes.iter().map(|node| push_node_jobs(words, node)).collect();
+    let wide = wide_nodes(stage, workgroup);
+    let (job_count, wide_jobs) = (jobs_of.iter().sum(), jobs_of[..wide].iter().sum());
     let packs = push_packs(words, stage, nodes, workgroup);
-    StageTables { nodes, node_count: stage.nodes.len() as u32, packs, walk, chains, slots, jobs, job_count }
+    let narrow = push_narrow(words, stage, nodes, workgroup);
+    let wide = wide as u32;
+    StageTables { nodes, node_count: stage.nodes.len() as u32, packs, narrow, wide, walk, chains, slots, jobs, job_count, wide_jobs }
 }
 
 /// Writes a heading of (begin, length) per list, then the lists; returns where the heading begins.

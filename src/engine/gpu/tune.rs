@@ -101,7 +101,7 @@ fn cache_folder(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option
 mod tests {
     use super::*;
 
-    const FOUND: Choice = Choice { forward: Some(1), backward: None };
+    const FOUND: Choice = Choice { forward: Some(1), backward: None, again: Some(true) };
 
     fn never() -> Result<Choice> {
         panic!("it is known already")

@@ -4,9 +4,10 @@ use super::{Extent, Head, NOWHERE, Recorder, dense_turns, layer_turns, tile};
 use crate::engine::gpu::launch;
 use crate::engine::gpu::packs::Packs;
 use crate::engine::gpu::shader::{Kernel, Variant};
+use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::plan::Stage;
-use crate::program::Op;
+use crate::program::{Op, Program};
 
 /// Loop turns of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the last
 /// shared out among the groups.
@@ -36,15 +37,21 @@ impl Recorder<'_> {
         if let Some(packs) = pick(&tables.packs, self.bounds.choice.forward) {
             let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
             let turns = pack_turns(stage, packs, |node| [node.upper, node.hidden, node.lower]);
+            let kept = match (keep, self.again.contains(&id)) {
+                (false, _) => 0,
+                (true, true) => packs.wide,
+                (true, false) => packs.count,
+            };
             return self.split(2 * packs.count, |this, first, count| {
                 let launch = launch::NetworksPacked {
                     tile: tile(),
                     x: x.first,
                     st: st.first,
-                    hidden0: if keep { hidden[0].first } else { NOWHERE },
-                    hidden1: if keep { hidden[1].first } else { NOWHERE },
+                    hidden0: hidden[0].first,
+                    hidden1: hidden[1].first,
                     packs: packs.at,
                     first,
+                    kept,
                 };
                 let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
                 this.push(variant, Head::Tile, grid, turns, launch)
@@ -75,10 +82,11 @@ impl Recorder<'_> {
         };
         let (stage, tables) = self.stage(id);
         let to = if short { NOWHERE } else { slots.first };
+        let again = self.again.contains(&id);
         if let Some(packs) = pick(&tables.packs, self.bounds.choice.backward) {
             let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
             let turns = 2 * pack_turns(stage, packs, |node| [node.lower, node.hidden, node.upper]);
-            self.split(packs.count, |this, first, count| {
+            self.split(if again { packs.wide } else { packs.count }, |this, first, count| {
                 let launch = launch::NetworksPackedBackward {
                     tile: tile(),
                     hidden0: hidden[0].first,
@@ -99,7 +107,7 @@ impl Recorder<'_> {
                 hidden + 2 * layer_turns(n.hidden, n.upper, 16)
             });
             let turns = turns.max().unwrap_or(0);
-            self.split(tables.node_count, |this, first, count| {
+            self.split(if again { tables.wide } else { tables.node_count }, |this, first, count| {
                 let launch = launch::NetworksBackward {
                     tile: tile(),
                     hidden0: hidden[0].first,
@@ -117,7 +125,61 @@ impl Recorder<'_> {
         }
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
         let right = [x.first, hidden[0].first, hidden[1].first];
-        self.weight_gradient(left, right, tables.jobs, tables.job_count)
+        let jobs = if again { tables.wide_jobs } else { tables.job_count };
+        self.weight_gradient(left, right, tables.jobs, jobs)?;
+        if again { self.narrow_backward(id, x, d_st, to) } else { Ok(()) }
+    }
+
+    /// Backward and gradients of weights of the narrow nodes of a stage.
+    fn narrow_backward(&mut self, id: usize, x: Buffer, d_st: Buffer, slots: u32) -> Result<()> {
+        let Some(narrow) = self.tables.stages[id].narrow else { return Ok(()) };
+        let variant = Variant { kernel: Kernel::NarrowBackward, shape: Some(narrow.shape) };
+        let length = self.plan.layout.gradient_len() as u32;
+        let add = u32::from(self.written.contains(&narrow.at));
+        self.written.push(narrow.at);
+        let turns = self.narrow_turns(id);
+        self.split(narrow.count, |this, first, count| {
+            let tile = tile();
+            let packs = narrow.at;
+            let launch =
+                launch::NarrowBackward { tile, x: x.first, d_st: d_st.first, slots, packs, first, length, add };
+            this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], turns, launch)
+        })
+    }
+
+    /// Loop turns of a thread of a narrow pack.
+    fn narrow_turns(&self, id: usize) -> u64 {
+        let (stage, tables) = self.stage(id);
+        let per_node = stage.nodes[tables.wide as usize..].iter().map(|node| {
+            2 * dense_turns(node.upper) + 3 * dense_turns(node.hidden) + dense_turns(node.lower) + 5 * 8 + 4
+        });
+        // A slice may be all of a tile.
+        2 * (self.fit.stride() as u64 / 8 + 1) * per_node.max().unwrap_or(0)
+    }
+
+    /// Stages whose narrow nodes need not keep their hidden activations: nothing but the backward of the same program
+    /// reads them, and that computes them again.
+    pub(super) fn computed_again(&self, program: &Program) -> Vec<usize> {
+        let wanted = |id: usize| {
+            let narrow = self.tables.stages[id].narrow.as_ref()?;
+            let chosen = self.bounds.choice.again.unwrap_or_else(|| narrow.is_much(self.fit.capacity));
+            let possible = self.bounds.turns.is_none_or(|turns| self.narrow_turns(id) <= turns);
+            (chosen && possible).then_some(id)
+        };
+        let backward = program.rows.iter().filter_map(|op| match op {
+            Op::NetworksBackward { stage, x, hidden, .. } => Some((*stage, *x, *hidden)),
+            _ => None,
+        });
+        let kept = |&(id, x, hidden): &(usize, Buffer, [Buffer; 2])| {
+            let made = program.rows.iter().any(|op| {
+                matches!(op, Op::Networks { stage, x: of, hidden: to, keep: true, .. } if (*stage, *of, *to) == (id, x, hidden))
+            });
+            made && !program.outputs.iter().any(|output| hidden.iter().any(|b| b.overlaps(*output)))
+        };
+        // Of a stage all or none.
+        let all: Vec<_> = backward.collect();
+        let ids = all.iter().filter(|one| all.iter().filter(|other| other.0 == one.0).all(kept)).map(|one| one.0);
+        ids.filter_map(wanted).collect()
     }
 
     /// Adds what the networks sent to the columns to the columns' gradients.

@@ -52,7 +52,8 @@ impl GpuSession {
             let forward = self.fastest(program, fit, rows, numbers, Kernel::NetworksPacked, Kernel::Networks)?;
             let backward =
                 self.fastest(program, fit, rows, numbers, Kernel::NetworksPackedBackward, Kernel::NetworksBackward)?;
-            let choice = Choice { forward, backward };
+            let again = self.faster_again(program, fit, rows, Choice { forward, backward, again: None })?;
+            let choice = Choice { forward, backward, again };
             tracing::debug!("{}: {choice:?} is the fastest, found in {:?}", program.name, start.elapsed());
             Ok(choice)
         })
@@ -70,7 +71,7 @@ impl GpuSession {
     ) -> Result<Option<usize>> {
         let mut best: (Option<usize>, f64) = (Some(0), f64::INFINITY);
         for number in (0..numbers).map(Some).chain([None]) {
-            let choice = Choice { forward: number, backward: number };
+            let choice = Choice { forward: number, backward: number, again: Some(false) };
             let [_, mut dispatches, ..] = self.record(program, fit, choice)?;
             dispatches.retain(|dispatch| [packed, arena].contains(&dispatch.variant.kernel));
             if dispatches.is_empty() {
@@ -84,8 +85,28 @@ impl GpuSession {
         Ok(best.0)
     }
 
+    /// Whether hidden activations of narrow nodes are better computed again than kept.
+    fn faster_again(&mut self, program: &Program, fit: Fit, rows: usize, choice: Choice) -> Result<Option<bool>> {
+        let mut times = [0.0; 2];
+        for (again, time) in [false, true].into_iter().zip(&mut times) {
+            let [_, mut dispatches, ..] = self.record(program, fit, Choice { again: Some(again), ..choice })?;
+            dispatches.retain(|dispatch| {
+                use Kernel::{
+                    NarrowBackward, Networks, NetworksBackward, NetworksPacked, NetworksPackedBackward, WeightGradient,
+                };
+                [Networks, NetworksPacked, NetworksBackward, NetworksPackedBackward, WeightGradient, NarrowBackward]
+                    .contains(&dispatch.variant.kernel)
+            });
+            *time = self.time(&dispatches, fit, rows)?;
+        }
+        Ok(Some(times[1] < WORTH * times[0]))
+    }
+
     /// Seconds of a list of dispatches.
     fn time(&mut self, dispatches: &[Dispatch], fit: Fit, rows: usize) -> Result<f64> {
+        if dispatches.is_empty() {
+            return Ok(0.0);
+        }
         self.arrays.commands.reserve_launches(dispatches.len())?;
         self.arrays.add_kernels(dispatches.iter().map(|dispatch| dispatch.variant));
         self.arrays.bind()?;

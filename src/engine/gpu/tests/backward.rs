@@ -1,6 +1,7 @@
 //! Backward operations, each alone with arbitrary incoming gradients, and the gradient of whole models.
 
 use super::*;
+use crate::engine::gpu::shader::Kernel;
 use crate::plan::Mixing;
 use crate::tape::{Memory, Tape, Then};
 
@@ -89,6 +90,44 @@ fn gradients_over_several_slices() {
     // Tiles that end within slices and at their ends, that hold several and that are part of one.
     for tile in [1_100, 640, 320, 32] {
         assert!(case.run(&mut session, 2_500, tile) == (outputs.clone(), got.clone()), "tiles of {tile}");
+    }
+}
+
+/// Hidden activations of narrow nodes that are computed again instead of kept change no bit.
+#[test]
+fn narrow_nodes_computed_again() {
+    let device = device();
+    for (dim, width, condition_on, kernels) in [
+        (7, 150, ConditionOn::Input, 1),
+        (20, 104, ConditionOn::Input, 1),
+        (9, 24, ConditionOn::Output, 3),
+        (1, 5, ConditionOn::Input, 1),
+    ] {
+        let plan = plan(Spec { dim, width, condition_on, blocks: 1, mixing: Mixing::None, ..Spec::default() });
+        let mut tape = Tape::training(plan.clone());
+        let (x, log_det) = (tape.input(), tape.log_det());
+        let z = plan.blocks[0].stages.clone().fold(x, |z, stage| tape.couple(stage, z, log_det));
+        tape.loss(z, log_det);
+        tape.backward();
+        let d_x = tape.gradient(x);
+        let program = tape.finish("model", vec![d_x], Then::Gradients);
+        let rows = 300;
+        let input = numbers(11, rows * dim as usize, 1.0);
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        session.write(Values::Weights, &weights(&plan)).unwrap();
+        let mut run = |again: bool, tile: usize| {
+            session.choose(Choice { again: Some(again), ..Choice::default() });
+            session.limit_tiles(tile);
+            let id = session.compile(program.clone(), rows).unwrap();
+            let narrow = session.kernels(id).into_iter().filter(|&k| k == Kernel::NarrowBackward).count();
+            assert_eq!(narrow, if again { kernels } else { 0 }, "N = {dim}");
+            let outputs = session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+            (outputs, session.gradients().unwrap())
+        };
+        let kept = run(false, usize::MAX);
+        assert!(kept.1.iter().any(|&g| g != 0.0));
+        assert!(run(true, usize::MAX) == kept, "N = {dim}, width {width}");
+        assert!(run(true, 96) == kept, "N = {dim}, width {width}, tiles of 96");
     }
 }
 

@@ -178,7 +178,7 @@ impl Case {
         if self.ops.iter().any(|op| matches!(op, Op::Networks { .. } | Op::NetworksBackward { .. })) {
             // Other shapes of packs; the last stands for activations in the arena.
             for number in [Some(1), Some(2), None] {
-                session.choose(Choice { forward: number, backward: number });
+                session.choose(Choice { forward: number, backward: number, again: None });
                 assert!(self.run(session, rows, usize::MAX) == whole, "{what}: variant {number:?} changes the bits");
             }
             session.choose(Choice::default());

@@ -132,8 +132,16 @@ fn tiles_and_streaming_change_no_bit() {
     let plan = model();
     let rows = 1100;
     let mut results = vec![];
-    for (streamed, tile) in [(false, usize::MAX), (false, 480), (true, 480), (false, 32)] {
+    for (streamed, tile, again) in [
+        (false, usize::MAX, false),
+        (false, 480, false),
+        (true, 480, true),
+        (false, 32, false),
+        (false, 32, true),
+        (false, usize::MAX, true),
+    ] {
         let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+        session.choose(Choice { again: Some(again), ..Choice::default() });
         session.stream_data(streamed);
         session.limit_tiles(tile);
         session.write(Values::Weights, &weights(&plan)).unwrap();

@@ -1,0 +1,210 @@
+// Backward of the narrow networks of a stage, from their inputs: what a wide network reads from memory is cheaper to
+// compute again here, and gradients of weights stay in registers. Sums have the order of `weight_gradient.wgsl`, so the
+// bits are the same.
+// Workgroup: a pack of nodes x one slice of the batch, first all samples for s and then for t. 8 quads of samples at a
+// time: columns and gradients of the outputs to workgroup memory, hidden activations (front, rear), gradient of the last
+// layer; d_hidden1 takes the place of the rear, gradient of the middle layer; d_hidden0 that of the front, gradient of
+// the first layer, slots.
+struct Launch {
+    tile: TileJob,
+    x: u32,
+    d_st: u32,
+    slots: u32,  // or NOWHERE: nobody asks for the gradients of the columns
+    packs: u32,  // where the packs begin in the tables
+    first: u32,  // number of the first pack of this dispatch
+    length: u32, // length of one copy of the gradients
+    add: u32,    // 1: these weights have had gradients from this tile already
+}
+var<immediate> launch: Launch;
+@group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> tables: array<u32>;
+@group(0) @binding(3) var<storage, read_write> partials: array<f32>;
+@group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
+
+const NOWHERE: u32 = 0xffffffffu;
+override QUADS: u32 = 8u; // always
+// Quads from one row to the next: odd, so that threads that read the same quad of different rows meet different banks.
+const PITCH: u32 = 9u;
+override THREADS: u32 = 256u;
+override ROWS: u32 = 80u;
+var<workgroup> act: array<vec4<f32>, ROWS * PITCH>;
+
+// Adds the inputs act[row + k * PITCH], k < count, times the half panel's weights from `at` on.
+fn add_rows(start: Four, at: u32, first: u32, count: u32) -> Four {
+    var sum = start;
+    var w = at;
+    var row = first;
+    for (var k = count / 4u; k > 0u; k--) {
+        add_input_four(&sum, w, act[row]);
+        add_input_four(&sum, w + 2u, act[row + PITCH]);
+        add_input_four(&sum, w + 4u, act[row + 2u * PITCH]);
+        add_input_four(&sum, w + 6u, act[row + 3u * PITCH]);
+        w += 8u;
+        row += 4u * PITCH;
+    }
+    for (var k = count % 4u; k > 0u; k--) {
+        add_input_four(&sum, w, act[row]);
+        w += 2u;
+        row += PITCH;
+    }
+    return sum;
+}
+
+fn put_rows(value: Four, at: u32, count: u32) {
+    act[at] = value.a;
+    if (count > 1u) { act[at + PITCH] = value.b; }
+    if (count > 2u) { act[at + 2u * PITCH] = value.c; }
+    if (count > 3u) { act[at + 3u * PITCH] = value.d; }
+}
+
+fn rectify(v: vec4<f32>) -> vec4<f32> {
+    return select(v, vec4<f32>(), v <= vec4<f32>());
+}
+
+fn rectify_four(s: Four) -> Four {
+    return Four(rectify(s.a), rectify(s.b), rectify(s.c), rectify(s.d));
+}
+
+fn masked(gradient: vec4<f32>, activation: vec4<f32>) -> vec4<f32> {
+    return select(vec4<f32>(), gradient, activation > vec4<f32>());
+}
+
+fn masked_four(g: Four, h: Four) -> Four {
+    return Four(masked(g.a, h.a), masked(g.b, h.b), masked(g.c, h.c), masked(g.d, h.d));
+}
+
+// The half panel of four outputs from `first` on, of panels with that many vec4 each.
+fn half_panel(at: u32, first: u32, length: u32) -> u32 {
+    return at + (first / 8u) * length + (first / 4u) % 2u;
+}
+
+fn biases_four(at: u32) -> Four {
+    let u = panels[at];
+    return Four(vec4<f32>(u.x), vec4<f32>(u.y), vec4<f32>(u.z), vec4<f32>(u.w));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let pack = launch.packs + (launch.first + wg.x) * NARROW_WORDS;
+    let lane = thread % QUADS;
+    let group = thread / QUADS;
+    let stride = launch.tile.stride;
+    let slice = launch.tile.first / 4u / launch.tile.slice + wg.y;
+    // The slice's quads within this tile.
+    let tile_first = launch.tile.first / 4u;
+    let slice_first = slice * launch.tile.slice;
+    let begin = max(slice_first, tile_first) - tile_first;
+    let end = min(max(slice_first + launch.tile.slice, tile_first) - tile_first, launch.tile.quads);
+    let added = launch.add == 1u;
+    if (begin >= end && added) { return; }
+    let goes_on = added || slice_first < tile_first;
+
+    let works = group < tables[pack + 1u];
+    let item = part_at(tables[pack], min(group, tables[pack + 1u] - 1u));
+    let place = place_at(item.place);
+    let front = place.front * PITCH + lane;
+    let rear = place.rear * PITCH + lane;
+    let own_front = front + item.first * PITCH;
+    let own_rear = rear + item.first * PITCH;
+    let inputs = place.inputs * PITCH + lane;
+    let outs = place.outs * PITCH + lane;
+    for (var which = 0u; which < 2u; which++) {
+        let net = net_at(place.node, which);
+        let left = net.hidden - item.first;
+        let copy = slice * launch.length;
+        let middle = block_at(pack + 2u, thread, which, copy);
+        let outer = block_at(pack + 4u, thread, which, copy);
+        let last = outer.layer == 2u;
+        let bias = biases_at(pack + 6u, thread, which, copy);
+        var d_middle = zero_block();
+        var d_outer = zero_block();
+        var d_bias = vec3<f32>();
+        if (goes_on) {
+            d_middle = load_block(middle);
+            d_outer = load_block(outer);
+            d_bias = vec3<f32>(load(bias.at.x), load(bias.at.y), load(bias.at.z));
+        }
+        for (var base = begin; base < end; base += QUADS) {
+            let quad = base + lane;
+            let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
+            let inside = quad < end;
+            for (var i = group; i < tables[pack + 9u]; i += THREADS / QUADS) {
+                let source = tables[pack + 8u] + i * SOURCE_WORDS;
+                let first = select(launch.x, launch.d_st, tables[source + 1u] == 1u);
+                let row = first + tables[source + 2u] + which * tables[source + 3u];
+                var v = vec4<f32>();
+                if (inside) { v = select(v, arena[row * stride + quad], exists); }
+                act[tables[source] * PITCH + lane] = v;
+            }
+            workgroupBarrier();
+            if (works) {
+                let panel = half_panel(net.panel.x, item.first, panel_length(net.upper));
+                put_rows(rectify_four(add_rows(biases_four(panel), panel + 2u, inputs, net.upper)), own_front, left);
+            }
+            workgroupBarrier();
+            var hidden = zero_four();
+            if (works) {
+                let panel = half_panel(net.panel.y, item.first, panel_length(net.hidden));
+                hidden = rectify_four(add_rows(biases_four(panel), panel + 2u, front, net.hidden));
+                put_rows(hidden, own_rear, left);
+            }
+            workgroupBarrier();
+            if (last && outer.live) { add_products(&d_outer, outer); }
+            d_bias.z = add_row(d_bias.z, bias.rows.z);
+            if (works) {
+                let panel = half_panel(net.back.z, item.first, 2u * net.lower);
+                hidden = masked_four(add_rows(zero_four(), panel, outs, net.lower), hidden);
+            }
+            workgroupBarrier();
+            if (works) { put_rows(hidden, own_rear, left); }
+            workgroupBarrier();
+            if (middle.live) { add_products(&d_middle, middle); }
+            d_bias.y = add_row(d_bias.y, bias.rows.y);
+            if (works) {
+                let panel = half_panel(net.back.y, item.first, 2u * net.hidden);
+                let h = Four(
+                    act[own_front],
+                    act[own_front + PITCH],
+                    act[own_front + 2u * PITCH],
+                    act[own_front + 3u * PITCH],
+                );
+                hidden = masked_four(add_rows(zero_four(), panel, rear, net.hidden), h);
+            }
+            workgroupBarrier();
+            if (works) { put_rows(hidden, own_front, left); }
+            workgroupBarrier();
+            if (!last && outer.live) { add_products(&d_outer, outer); }
+            d_bias.x = add_row(d_bias.x, bias.rows.x);
+            if (launch.slots != NOWHERE && inside) { send(pack, group, lane, which, quad); }
+            // The columns have been read.
+            workgroupBarrier();
+        }
+        save_block(middle, d_middle);
+        save_block(outer, d_outer);
+        save(bias.at.x, d_bias.x);
+        save(bias.at.y, d_bias.y);
+        save(bias.at.z, d_bias.z);
+    }
+}
+
+// What the networks send to the columns they read, four at a time.
+fn send(pack: u32, group: u32, lane: u32, which: u32, quad: u32) {
+    let stride = launch.tile.stride;
+    for (var i = group; i < tables[pack + 11u]; i += THREADS / QUADS) {
+        let upper = part_at(tables[pack + 10u], i);
+        let place = place_at(upper.place);
+        let net = net_at(place.node, which);
+        let count = net.upper - upper.first;
+        let at = (launch.slots + net.slot + upper.first) * stride + quad;
+        var sum = zero_four();
+        // What this very thread left there for s.
+        if (which == 1u) {
+            sum.a = arena[at];
+            if (count > 1u) { sum.b = arena[at + stride]; }
+            if (count > 2u) { sum.c = arena[at + 2u * stride]; }
+            if (count > 3u) { sum.d = arena[at + 3u * stride]; }
+        }
+        let panel = half_panel(net.back.x, upper.first, 2u * net.hidden);
+        store_four(add_rows(sum, panel, place.front * PITCH + lane, net.hidden), at, count);
+    }
+}

@@ -1,0 +1,177 @@
+// The tables of `narrow_backward.wgsl`, and gradients of weights in registers. Mirrors `narrow.rs`.
+
+// A pack: where its lists begin and how long they are. Hidden outputs, blocks of the middle layer, blocks of the others,
+// biases, rows to fetch, columns read.
+const NARROW_WORDS: u32 = 12u;
+// A row to fetch: where to, 0: of x, 1: of d_st, its number for s, how much further it is for t.
+const SOURCE_WORDS: u32 = 4u;
+
+// Four outputs, hidden outputs or columns of a node.
+struct Part {
+    place: u32,
+    first: u32,
+}
+
+fn part_at(list: u32, number: u32) -> Part {
+    return Part(tables[list + 2u * number], tables[list + 2u * number + 1u]);
+}
+
+// A node's rows in workgroup memory.
+struct Place {
+    node: u32, // where its words begin
+    front: u32,
+    rear: u32,
+    inputs: u32,
+    outs: u32,
+}
+
+fn place_at(at: u32) -> Place {
+    return Place(tables[at], tables[at + 1u], tables[at + 2u], tables[at + 3u], tables[at + 4u]);
+}
+
+// 4 x 4 weights of a layer: outputs a, a + da, ..., inputs b, b + db, ...
+struct Block {
+    live: bool,
+    layer: u32,
+    left: u32,   // where row a is in workgroup memory
+    right: u32,
+    a: u32,
+    b: u32,
+    da: u32,
+    db: u32,
+    n_out: u32,
+    n_in: u32,
+    weight: u32, // where the gradients are
+}
+
+// Block `number` of the list whose head is at `head`; one that is not there is not live.
+fn block_at(head: u32, number: u32, which: u32, copy: u32) -> Block {
+    let count = tables[head + 1u];
+    if (number >= count) { return Block(false, 0u, 0u, 0u, 0u, 0u, 1u, 1u, 0u, 0u, 0u); }
+    let at = tables[head] + number * 4u;
+    let place = place_at(tables[at]);
+    let layer = tables[at + 1u];
+    let a = tables[at + 2u];
+    let b = tables[at + 3u];
+    let upper = tables[place.node + 1u];
+    let lower = tables[place.node + 3u];
+    let hidden = tables[place.node + 4u];
+    let n_out = select(hidden, lower, layer == 2u);
+    let n_in = select(hidden, upper, layer == 0u);
+    var left = place.front;
+    var right = place.inputs;
+    if (layer == 1u) { left = place.rear; right = place.front; }
+    if (layer == 2u) { left = place.outs; right = place.rear; }
+    return Block(
+        true,
+        layer,
+        (left + a) * PITCH,
+        (right + b) * PITCH,
+        a,
+        b,
+        (n_out + 3u) / 4u,
+        (n_in + 3u) / 4u,
+        n_out,
+        n_in,
+        copy + tables[place.node + 20u + 6u * which + layer],
+    );
+}
+
+struct Sums {
+    a: vec4<f32>,
+    b: vec4<f32>,
+    c: vec4<f32>,
+    d: vec4<f32>,
+}
+
+fn zero_block() -> Sums {
+    let z = vec4<f32>();
+    return Sums(z, z, z, z);
+}
+
+// Adds 8 quads of samples. Rows past the end of a node are others', and their sums are of no use.
+fn add_products(sums: ptr<function, Sums>, block: Block) {
+    let dl = block.da * PITCH;
+    let dr = block.db * PITCH;
+    for (var q = 0u; q < QUADS; q++) {
+        let l = block.left + q;
+        let r = block.right + q;
+        let r0 = act[r];
+        let r1 = act[r + dr];
+        let r2 = act[r + 2u * dr];
+        let r3 = act[r + 3u * dr];
+        (*sums).a = add_quad((*sums).a, act[l], r0, r1, r2, r3);
+        (*sums).b = add_quad((*sums).b, act[l + dl], r0, r1, r2, r3);
+        (*sums).c = add_quad((*sums).c, act[l + 2u * dl], r0, r1, r2, r3);
+        (*sums).d = add_quad((*sums).d, act[l + 3u * dl], r0, r1, r2, r3);
+    }
+}
+
+// Where the gradient of row i, column j of a block is, if there is such a weight.
+fn weight_place(block: Block, i: u32, j: u32) -> u32 {
+    let o = block.a + i * block.da;
+    let k = block.b + j * block.db;
+    return select(NOWHERE, block.weight + o * block.n_in + k, block.live && o < block.n_out && k < block.n_in);
+}
+
+fn load_weights(block: Block, i: u32) -> vec4<f32> {
+    return vec4<f32>(
+        load(weight_place(block, i, 0u)),
+        load(weight_place(block, i, 1u)),
+        load(weight_place(block, i, 2u)),
+        load(weight_place(block, i, 3u)),
+    );
+}
+
+fn load_block(block: Block) -> Sums {
+    return Sums(load_weights(block, 0u), load_weights(block, 1u), load_weights(block, 2u), load_weights(block, 3u));
+}
+
+fn save_weights(block: Block, i: u32, sums: vec4<f32>) {
+    save(weight_place(block, i, 0u), sums.x);
+    save(weight_place(block, i, 1u), sums.y);
+    save(weight_place(block, i, 2u), sums.z);
+    save(weight_place(block, i, 3u), sums.w);
+}
+
+fn save_block(block: Block, sums: Sums) {
+    save_weights(block, 0u, sums.a);
+    save_weights(block, 1u, sums.b);
+    save_weights(block, 2u, sums.c);
+    save_weights(block, 3u, sums.d);
+}
+
+// Biases of a thread, by layer: their rows in workgroup memory, and where their gradients are.
+struct Biases {
+    rows: vec3<u32>,
+    at: vec3<u32>,
+}
+
+// Number `number` of the list whose head is at `head`: output `first` of all three layers, as far as they have one.
+fn biases_at(head: u32, number: u32, which: u32, copy: u32) -> Biases {
+    var biases = Biases(vec3<u32>(NOWHERE), vec3<u32>(NOWHERE));
+    if (number >= tables[head + 1u]) { return biases; }
+    let part = part_at(tables[head], number);
+    let place = place_at(part.place);
+    let offsets = place.node + 23u + 6u * which;
+    if (part.first < tables[place.node + 4u]) {
+        biases.rows.x = (place.front + part.first) * PITCH;
+        biases.rows.y = (place.rear + part.first) * PITCH;
+        biases.at.x = copy + tables[offsets] + part.first;
+        biases.at.y = copy + tables[offsets + 1u] + part.first;
+    }
+    if (part.first < tables[place.node + 3u]) {
+        biases.rows.z = (place.outs + part.first) * PITCH;
+        biases.at.z = copy + tables[offsets + 2u] + part.first;
+    }
+    return biases;
+}
+
+fn add_row(start: f32, row: u32) -> f32 {
+    if (row == NOWHERE) { return start; }
+    var sum = start;
+    for (var q = 0u; q < QUADS; q++) {
+        sum = add_bias(sum, act[row + q]);
+    }
+    return sum;
+}

@@ -1,0 +1,200 @@
+//! Narrow nodes: those whose hidden activations are cheaper to compute again in the backward pass than to keep, and the
+//! packs in which `shaders/narrow_backward.wgsl` works on them.
+//!
+//! A hidden activation that is kept travels five times: written, read for the mask, and as a factor of two gradients; its
+//! gradient is written and read. For h hidden units and few inputs and outputs that are 40 h bytes per network and sample
+//! for 6 h^2 operations: with h = 32 some 5 operations per byte, where a H100 does 20 at its peak and 8 at a realistic
+//! rate; with h = 68 about 10. So up to [`WIDEST`] they are computed again, if they are too many to stay in its cache.
+
+use std::ops::Range;
+
+use super::packs::{PackShape, Workgroup};
+use super::tables::NODE;
+use crate::plan::{Node, Stage};
+
+/// Largest hidden width that counts as narrow.
+const WIDEST: u32 = 68;
+/// Quads that a workgroup takes along at a time.
+const QUADS: u32 = 8;
+/// Most threads of a workgroup: 17 x 17 blocks of 4 x 4 weights, rounded up.
+const THREADS: u32 = 320;
+/// Threads that run in step on most devices.
+const WARP: u32 = 32;
+/// Bytes of a row in workgroup memory: one quad more than it holds.
+const ROW_BYTES: u32 = 16 * (QUADS + 1);
+/// Rows past the last that a block of weights may read and not use.
+const SLACK: u32 = 3;
+/// Words of a pack; see `shaders/shared/narrow.wgsl`.
+pub(super) const NARROW: usize = 12;
+/// Words of a row to fetch.
+pub(super) const SOURCE: usize = 4;
+/// Words of a block of weights.
+const BLOCK: usize = 4;
+/// Bytes of activations that the cache of a large GPU keeps from the forward to the backward pass.
+const CACHE: u64 = 128 << 20;
+
+/// The narrow nodes of a stage in packs, in the tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Narrow {
+    pub(super) shape: PackShape,
+    /// Where they begin: [`NARROW`] words each.
+    pub(super) at: u32,
+    /// Number of packs.
+    pub(super) count: u32,
+    /// Hidden rows of all their nodes in both layers.
+    hidden_rows: u32,
+}
+
+impl Narrow {
+    /// Whether the hidden activations of that many samples are too many to stay in a cache.
+    pub(super) fn is_much(&self, samples: usize) -> bool {
+        u64::from(self.hidden_rows) * 4 * samples as u64 > CACHE
+    }
+}
+
+/// What nodes need of a workgroup.
+#[derive(Clone, Copy, Default)]
+struct Need {
+    threads: u32,
+    rows: u32,
+    hidden: u32,
+    middle: u32,
+    outer: u32,
+    biases: u32,
+}
+
+impl Need {
+    fn of(node: &Node) -> Self {
+        let four = |n: u32| n.div_ceil(4);
+        Self {
+            rows: 2 * node.hidden + node.upper + node.lower,
+            hidden: four(node.hidden),
+            middle: four(node.hidden).pow(2),
+            outer: four(node.hidden) * (four(node.upper) + four(node.lower)),
+            biases: node.hidden.max(node.lower),
+            threads: 0,
+        }
+    }
+
+    fn with(self, more: Self) -> Self {
+        let hidden = self.hidden + more.hidden;
+        let (middle, outer, biases) =
+            (self.middle + more.middle, self.outer + more.outer, self.biases + more.biases);
+        let threads = (hidden * QUADS).max(middle).max(outer).max(biases);
+        Self { threads, rows: self.rows + more.rows, hidden, middle, outer, biases }
+    }
+
+    fn fits(self, workgroup: Workgroup) -> bool {
+        self.threads <= workgroup.threads.min(THREADS) && (self.rows + SLACK) * ROW_BYTES <= workgroup.bytes
+    }
+}
+
+/// Number of nodes before the narrow ones, which are those at the end of the list.
+pub(super) fn wide_nodes(stage: &Stage, workgroup: Workgroup) -> usize {
+    let narrow = |node: &&Node| node.hidden <= WIDEST && Need::default().with(Need::of(node)).fits(workgroup);
+    stage.nodes.len() - stage.nodes.iter().rev().take_while(narrow).count()
+}
+
+/// Writes the packs of the narrow nodes of a stage whose node table begins at `nodes`.
+pub(super) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workgroup: Workgroup) -> Option<Narrow> {
+    let first = wide_nodes(stage, workgroup);
+    let mut packs: Vec<Range<usize>> = Vec::new();
+    let mut need = Need::default();
+    let mut most = Need::default();
+    for (i, node) in stage.nodes.iter().enumerate().skip(first) {
+        let more = need.with(Need::of(node));
+        match packs.last_mut() {
+            Some(pack) if more.fits(workgroup) => {
+                pack.end = i + 1;
+                need = more;
+            }
+            _ => {
+                packs.push(i..i + 1);
+                need = Need::default().with(Need::of(node));
+            }
+        }
+        most = Need { threads: most.threads.max(need.threads), rows: most.rows.max(need.rows), ..most };
+    }
+    if packs.is_empty() {
+        return None;
+    }
+    let heads: Vec<u32> = packs.iter().flat_map(|pack| push_pack(words, stage, nodes, pack.clone())).collect();
+    let at = words.len() as u32;
+    words.extend(heads);
+    let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
+    let hidden_rows = stage.nodes[first..].iter().map(|node| 4 * node.hidden).sum();
+    let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
+    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows })
+}
+
+/// Writes the lists of a pack; returns its words.
+fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>) -> [u32; NARROW] {
+    let of_pack = &stage.nodes[pack.clone()];
+    let sum = |f: fn(&Node) -> u32| of_pack.iter().map(f).sum::<u32>();
+    let (hidden, upper) = (sum(|n| n.hidden), sum(|n| n.upper));
+    // Rows in workgroup memory: fronts, rears, inputs, outputs.
+    let (mut front, mut inputs, mut outs) = (0, 2 * hidden, 2 * hidden + upper);
+    let mut lists: [Vec<u32>; 6] = Default::default();
+    let [items, middle, outer, biases, sources, uppers] = &mut lists;
+    for (node, i) in of_pack.iter().zip(pack) {
+        let place = words.len() as u32;
+        words.extend([nodes + (i * NODE) as u32, front, hidden + front, inputs, outs]);
+        let parts = |count: u32| (0..count).step_by(4).flat_map(|first| [place, first]).collect::<Vec<u32>>();
+        items.extend(parts(node.hidden));
+        uppers.extend(parts(node.upper));
+        biases.extend((0..node.hidden.max(node.lower)).flat_map(|i| [place, i]));
+        // Blocks of one layer: those side by side have the same outputs.
+        let blocks = |layer: u32, n_out: u32, n_in: u32| {
+            let n = n_in.div_ceil(4);
+            (0..n_out.div_ceil(4) * n).flat_map(move |i| [place, layer, i / n, i % n]).collect::<Vec<u32>>()
+        };
+        middle.extend(blocks(1, node.hidden, node.hidden));
+        outer.extend(blocks(0, node.hidden, node.upper));
+        outer.extend(blocks(2, node.lower, node.hidden));
+        sources.extend((0..node.upper).flat_map(|c| [inputs + c, 0, node.upper_first + c, 0]));
+        sources.extend((0..node.lower).flat_map(|c| [outs + c, 1, node.st + c, node.lower]));
+        front += node.hidden;
+        inputs += node.upper;
+        outs += node.lower;
+    }
+    let mut head = [0; NARROW];
+    for ((list, size), head) in lists.iter().zip([2, BLOCK, BLOCK, 2, SOURCE, 2]).zip(head.chunks_mut(2)) {
+        head.copy_from_slice(&[words.len() as u32, (list.len() / size) as u32]);
+        words.extend(list);
+    }
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Plan, Spec};
+
+    fn narrow(dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
+        let plan = Plan::new(&Spec { dim, width, blocks: 1, ..Spec::default() }).unwrap();
+        let stage = &plan.stages[0];
+        (wide_nodes(stage, workgroup), push_narrow(&mut vec![], stage, 0, workgroup))
+    }
+
+    #[test]
+    fn narrow_nodes_fit_into_a_workgroup() {
+        let workgroups = [(16_384, 256), (32_768, 1024), (49_152, 512)];
+        for workgroup in workgroups.map(|(bytes, threads)| Workgroup { bytes, threads }) {
+            for (dim, width) in [(1, 1), (2, 64), (3, 1), (7, 21), (20, 104), (100, 263), (33, 600), (200, 9)] {
+                let (_, Some(narrow)) = narrow(dim, width, workgroup) else { continue };
+                let PackShape { quads, threads, rows } = narrow.shape;
+                assert!(threads <= workgroup.threads && threads % quads == 0 && rows * ROW_BYTES <= workgroup.bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_narrow_nodes_of_known_models() {
+        let nvidia = Workgroup { bytes: 49_152, threads: 512 };
+        assert_eq!(narrow(20, 104, nvidia).0, 1);
+        // h = 263, 2 x 131; 65 is narrow.
+        assert_eq!(narrow(100, 263, nvidia).0, 3);
+        let (wide, none) = narrow(20, 2000, nvidia);
+        assert!(none.is_none() && wide == 15);
+    }
+}
