@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// The same device without tuning. A GPU otherwise times a few variants of its kernels when it meets a model and a
-    /// batch size for the first time, for some tenths of a second, and remembers the fastest in the user's cache folder.
+    /// batch size for the first time, which takes a moment, and remembers the fastest in the user's cache folder.
     /// No result depends on it.
     #[must_use]
     pub fn untuned(self) -> Self {

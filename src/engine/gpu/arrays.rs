@@ -92,6 +92,15 @@ impl Arrays {
         Ok(())
     }
 
+    /// Gives an array back; it is made anew when it is next needed.
+    pub(super) fn release(&mut self, role: Role) -> Result<(), Failure> {
+        self.commands.submit()?;
+        self.bound.clear();
+        self.stale = true;
+        self.buffers[role as usize] = None;
+        Ok(())
+    }
+
     /// Writes to an array, after all commands recorded so far.
     pub(super) fn write(&mut self, role: Role, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         match &self.buffers[role as usize] {

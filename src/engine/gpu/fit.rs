@@ -12,7 +12,7 @@ const QUADS_PER_WORKGROUP: u64 = 8;
 /// batch is cut: the quads that a workgroup of `loss.wgsl` has, and those that `weight_gradient.wgsl` fetches at a time.
 pub(super) const TILE_STEP: usize = 32;
 /// Most samples of a tile: as many keep any device busy, and the loops over them end before llvmpipe's limit.
-const TILE_SAMPLES: u64 = 1 << 17;
+pub(super) const TILE_SAMPLES: u64 = 1 << 17;
 /// A slice of the batch has no fewer than these samples, so that reading the slices stays cheap.
 const SLICE_SAMPLES: usize = 256;
 /// Most copies of the gradient.

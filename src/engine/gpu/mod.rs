@@ -7,6 +7,7 @@
 
 mod adapter;
 mod arrays;
+mod compact;
 mod device;
 mod fit;
 mod launch;

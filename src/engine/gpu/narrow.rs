@@ -4,20 +4,25 @@
 //! A hidden activation that is kept travels five times: written, read for the mask, and as a factor of two gradients; its
 //! gradient is written and read. For h hidden units and few inputs and outputs that are 40 h bytes per network and sample
 //! for 6 h^2 operations: with h = 32 some 5 operations per byte, where a H100 does 20 at its peak and 8 at a realistic
-//! rate; with h = 68 about 10. So up to [`WIDEST`] they are computed again, if they are too many to stay in its cache.
+//! rate; with h = 64 about 10. So up to [`WIDEST`] they are computed again, if they are too many to stay in its cache.
 
 use std::ops::Range;
 
+use super::fit::{TILE_SAMPLES, TILE_STEP};
 use super::packs::{PackShape, Workgroup};
-use super::tables::NODE;
+use super::record::Choice;
+use super::tables::{NODE, Tables};
+use crate::buffer::Buffer;
 use crate::plan::{Node, Stage};
+use crate::program::{Op, Program, StageId};
 
 /// Largest hidden width that counts as narrow.
-const WIDEST: u32 = 68;
+const WIDEST: u32 = 64;
 /// Quads that a workgroup takes along at a time.
 const QUADS: u32 = 8;
-/// Most threads of a workgroup: 17 x 17 blocks of 4 x 4 weights, rounded up.
-const THREADS: u32 = 320;
+/// Most threads of a workgroup: 16 x 16 blocks of 4 x 4 weights. With 128 registers each, two workgroups have room on a
+/// multiprocessor of an H100.
+const THREADS: u32 = 256;
 /// Threads that run in step on most devices.
 const WARP: u32 = 32;
 /// Bytes of a row in workgroup memory: one quad more than it holds.
@@ -43,6 +48,8 @@ pub(super) struct Narrow {
     pub(super) count: u32,
     /// Hidden rows of all their nodes in both layers.
     hidden_rows: u32,
+    /// Most loop turns of a thread per 8 quads.
+    turns: u32,
 }
 
 impl Narrow {
@@ -50,6 +57,43 @@ impl Narrow {
     pub(super) fn is_much(&self, samples: usize) -> bool {
         u64::from(self.hidden_rows) * 4 * samples as u64 > CACHE
     }
+
+    /// Loop turns of a thread for a tile of that many samples, all of one slice.
+    pub(super) fn turns(&self, samples: usize) -> u64 {
+        2 * u64::from(self.turns) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
+    }
+}
+
+/// Stages of a program whose narrow nodes need not keep their hidden activations: nothing but the backward pass of the same
+/// program reads them, and that computes them again. `turns`: loop turns that the device allows.
+pub(super) fn again(
+    tables: &Tables,
+    program: &Program,
+    choice: Choice,
+    rows: usize,
+    turns: Option<u64>,
+) -> Vec<StageId> {
+    let wanted = |id: StageId| {
+        let narrow = tables.stages[id].narrow.as_ref()?;
+        let chosen = choice.again.unwrap_or_else(|| narrow.is_much(rows));
+        let possible = turns.is_none_or(|turns| narrow.turns(rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP) <= turns);
+        (chosen && possible).then_some(id)
+    };
+    let backward = program.rows.iter().filter_map(|op| match op {
+        Op::NetworksBackward { stage, x, hidden, .. } => Some((*stage, *x, *hidden)),
+        _ => None,
+    });
+    let backward: Vec<_> = backward.collect();
+    let kept = |&(id, x, hidden): &(StageId, Buffer, [Buffer; 2])| {
+        let made = program.rows.iter().any(|op| match op {
+            Op::Networks { stage, x: of, hidden: to, keep: true, .. } => (*stage, *of, *to) == (id, x, hidden),
+            _ => false,
+        });
+        made && !program.outputs.iter().any(|output| hidden.iter().any(|b| b.overlaps(*output)))
+    };
+    // Of a stage all or none.
+    let whole = |id: StageId| backward.iter().filter(|other| other.0 == id).all(kept);
+    backward.iter().map(|one| one.0).filter(|&id| whole(id)).filter_map(wanted).collect()
 }
 
 /// What nodes need of a workgroup.
@@ -124,7 +168,11 @@ pub(super) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
     let hidden_rows = stage.nodes[first..].iter().map(|node| 4 * node.hidden).sum();
     let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
-    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows })
+    let dense = |n: u32| n / 4 + n % 4;
+    let of_node = |node: &Node| 2 * dense(node.upper) + 3 * dense(node.hidden) + dense(node.lower);
+    // Products of 5 lists of 8 quads, rows to fetch.
+    let turns = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
+    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, turns })
 }
 
 /// Writes the lists of a pack; returns its words.
@@ -192,8 +240,8 @@ mod tests {
     fn the_narrow_nodes_of_known_models() {
         let nvidia = Workgroup { bytes: 49_152, threads: 512 };
         assert_eq!(narrow(20, 104, nvidia).0, 1);
-        // h = 263, 2 x 131; 65 is narrow.
-        assert_eq!(narrow(100, 263, nvidia).0, 3);
+        // h = 263, 2 x 131, 4 x 65; 32 is narrow.
+        assert_eq!(narrow(100, 263, nvidia).0, 7);
         let (wide, none) = narrow(20, 2000, nvidia);
         assert!(none.is_none() && wide == 15);
     }

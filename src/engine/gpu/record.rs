@@ -121,7 +121,7 @@ pub(super) struct Recorder<'a> {
     bounds: Bounds,
     dispatches: Vec<Dispatch>,
     /// Stages whose narrow nodes keep no hidden activations.
-    again: Vec<usize>,
+    again: &'a [usize],
     /// Weight tiles, by where they begin in the tables, that have had gradients already.
     written: Vec<u32>,
 }
@@ -148,14 +148,13 @@ fn layer_turns(n_in: u32, n_out: u32, groups: u32) -> u64 {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds) -> Self {
-        Self { plan, tables, fit, bounds, dispatches: Vec::new(), again: Vec::new(), written: Vec::new() }
+    pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds, again: &'a [usize]) -> Self {
+        Self { plan, tables, fit, bounds, dispatches: Vec::new(), again, written: Vec::new() }
     }
 
     /// The dispatches of one tile.
     pub(super) fn rows(mut self, program: &Program) -> Result<Vec<Dispatch>> {
         let short = shortcuts(program);
-        self.again = self.computed_again(program);
         let (mut ops, mut short) = (program.rows.as_slice(), short.as_slice());
         while let (Some(op), Some(&first)) = (ops.first(), short.first()) {
             let mut taken = if self.bounds.fuse { self.fused(ops, short)? } else { 0 };

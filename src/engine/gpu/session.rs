@@ -1,5 +1,7 @@
 //! A model on a device: its programs, and their replay for tiles of samples.
 
+#[cfg(test)]
+mod hooks;
 mod tuning;
 
 use std::sync::Arc;
@@ -7,10 +9,12 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 
 use super::arrays::Arrays;
+use super::compact::compact;
 use super::device::{Device, Failure};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{TileJob, Update};
 use super::panels::Panels;
+use super::narrow::again;
 use super::record::{self, Bounds, Choice, Dispatch, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
@@ -131,48 +135,6 @@ impl GpuSession {
         Self { tuner, ..self }
     }
 
-    /// Kernels of a program, in order.
-    #[cfg(test)]
-    pub(super) fn kernels(&self, program: ProgramId) -> Vec<super::shader::Kernel> {
-        self.programs[program.0].all().map(|dispatch| dispatch.variant.kernel).collect()
-    }
-
-    /// Limits the samples of a tile of programs compiled from now on.
-    #[cfg(test)]
-    pub(super) fn limit_tiles(&mut self, samples: usize) {
-        self.most_samples = samples;
-    }
-
-    /// Cuts the reflections of programs compiled from now on into dispatches of that many loop turns.
-    #[cfg(test)]
-    pub(super) fn cut_reflections(&mut self, turns: u64) {
-        self.reflection_turns = turns;
-    }
-
-    /// Refuses programs compiled from now on whose loops have more turns.
-    #[cfg(test)]
-    pub(super) fn limit_turns(&mut self, turns: u64) {
-        self.turns = Some(turns);
-    }
-
-    /// Whether neighbouring operations of programs compiled from now on may share a dispatch.
-    #[cfg(test)]
-    pub(super) fn fuse(&mut self, fuse: bool) {
-        self.fuse = fuse;
-    }
-
-    /// Takes these variants in programs compiled from now on.
-    #[cfg(test)]
-    pub(super) fn choose(&mut self, choice: Choice) {
-        self.choice = choice;
-    }
-
-    /// Streams data sets given from now on, whatever their size.
-    #[cfg(test)]
-    pub(super) fn stream_data(&mut self, streamed: bool) {
-        self.most_data = if streamed { 0 } else { u64::MAX };
-    }
-
     /// Makes room for the sums of the loss of a batch.
     fn grow_losses(&mut self, batch: usize) -> Result<(), Failure> {
         let floats = record::reflection_scratch(&self.plan) + batch.div_ceil(TILE_STEP);
@@ -202,7 +164,17 @@ impl GpuSession {
     }
 
     /// Records a program for the device.
-    fn record(&self, program: &Program, fit: Fit, choice: Choice) -> Result<[Vec<Dispatch>; 4]> {
+    fn record(&self, program: &Program, fit: Fit, choice: Choice, again: &[usize]) -> Result<[Vec<Dispatch>; 4]> {
+        let recorder = || self.recorder(fit, choice, again);
+        Ok([
+            recorder().steps(&program.prepare)?,
+            recorder().rows(program)?,
+            recorder().steps(&program.finish)?,
+            recorder().panels()?,
+        ])
+    }
+
+    fn recorder<'a>(&'a self, fit: Fit, choice: Choice, again: &'a [usize]) -> Recorder<'a> {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
             turns: self.turns,
@@ -210,13 +182,7 @@ impl GpuSession {
             choice,
             fuse: self.fuse,
         };
-        let recorder = || Recorder::new(&self.plan, &self.tables, fit, bounds);
-        Ok([
-            recorder().steps(&program.prepare)?,
-            recorder().rows(program)?,
-            recorder().steps(&program.finish)?,
-            recorder().panels()?,
-        ])
+        Recorder::new(&self.plan, &self.tables, fit, bounds, again)
     }
 
     /// Makes the arrays large enough for a program and batches of `rows` samples.
@@ -232,6 +198,33 @@ impl GpuSession {
             self.arrays.grow(Role::SecondMoments, trained * 4)?;
         }
         Ok(())
+    }
+
+    /// Makes the arrays large enough for a program, or the tiles small enough for the device.
+    fn find_room(&mut self, program: &Program, rows: usize) -> Result<Fit> {
+        let mut most = self.most_samples;
+        loop {
+            let fit = self.room.fit(program, rows, most, &self.device.info.name)?;
+            match self.allocate(program, rows, fit) {
+                Ok(()) => return Ok(fit),
+                Err(Failure::Memory(_)) if fit.capacity > TILE_STEP => {
+                    most = (fit.capacity / 2).max(TILE_STEP);
+                    tracing::debug!("{}: not enough memory, tiles of {most} samples now", program.name);
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+
+    /// The program without rows of hidden activations that are computed again.
+    fn compact(&self, program: &Program, again: &[usize], choice: Choice) -> Program {
+        compact(program, |stage| {
+            let tables = &self.tables.stages[stage];
+            // Networks that run one by one go through these rows.
+            let packed = choice.forward.is_some() && !tables.packs.is_empty();
+            let wide = &self.plan.stages[stage].nodes[..tables.wide as usize];
+            (packed && again.contains(&stage)).then(|| wide.iter().map(|node| 2 * node.hidden).sum())
+        })
     }
 
     /// Puts the rows of a tile in order on the device, where the data set as a whole is not.
@@ -295,20 +288,11 @@ fn writes_every_gradient(program: &Program) -> bool {
 impl Session for GpuSession {
     fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId> {
         debug_assert_eq!(program.plan, self.plan, "a session runs programs of its own plan");
-        let mut most = self.most_samples;
-        let fit = loop {
-            let fit = self.room.fit(&program, rows, most, &self.device.info.name)?;
-            match self.allocate(&program, rows, fit) {
-                Ok(()) => break fit,
-                Err(Failure::Memory(_)) if fit.capacity > TILE_STEP => {
-                    most = (fit.capacity / 2).max(TILE_STEP);
-                    tracing::debug!("{}: not enough memory, tiles of {most} samples now", program.name);
-                }
-                Err(failure) => return Err(failure.into()),
-            }
-        };
-        let choice = self.tune(&program, fit, rows)?;
-        let [prepare, rows, finish, panels] = self.record(&program, fit, choice)?;
+        let choice = self.tune(&program, rows)?;
+        let again = again(&self.tables, &program, choice, rows, self.turns);
+        let program = self.compact(&program, &again, choice);
+        let fit = self.find_room(&program, rows)?;
+        let [prepare, rows, finish, panels] = self.record(&program, fit, choice, &again)?;
         self.arrays.commands.reserve_launches(panels.len() + prepare.len() + rows.len() + finish.len())?;
         let clear = program.has_gradients() && !writes_every_gradient(&program);
         let compiled = Compiled { program, fit, prepare, rows, finish, clear };

@@ -47,7 +47,7 @@ fn trained(plan: &Plan, mix: usize) -> bool {
 }
 
 /// Buffers that an operation reads, and those that it writes or adds to.
-fn uses(op: &Op) -> [Vec<Buffer>; 2] {
+pub(super) fn uses(op: &Op) -> [Vec<Buffer>; 2] {
     match *op {
         Op::Gather { to } | Op::Normal { to } | Op::Fill { to, .. } => [vec![], vec![to]],
         Op::Mix { from, to, .. } => [vec![from], vec![to]],

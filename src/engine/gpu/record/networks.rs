@@ -7,7 +7,7 @@ use crate::engine::gpu::shader::{Kernel, Variant};
 use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::plan::Stage;
-use crate::program::{Op, Program};
+use crate::program::Op;
 
 /// Loop turns of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the last
 /// shared out among the groups.
@@ -137,7 +137,7 @@ impl Recorder<'_> {
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&narrow.at));
         self.written.push(narrow.at);
-        let turns = self.narrow_turns(id);
+        let turns = narrow.turns(self.fit.capacity);
         self.split(narrow.count, |this, first, count| {
             let tile = tile();
             let packs = narrow.at;
@@ -145,41 +145,6 @@ impl Recorder<'_> {
                 launch::NarrowBackward { tile, x: x.first, d_st: d_st.first, slots, packs, first, length, add };
             this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], turns, launch)
         })
-    }
-
-    /// Loop turns of a thread of a narrow pack.
-    fn narrow_turns(&self, id: usize) -> u64 {
-        let (stage, tables) = self.stage(id);
-        let per_node = stage.nodes[tables.wide as usize..].iter().map(|node| {
-            2 * dense_turns(node.upper) + 3 * dense_turns(node.hidden) + dense_turns(node.lower) + 5 * 8 + 4
-        });
-        // A slice may be all of a tile.
-        2 * (self.fit.stride() as u64 / 8 + 1) * per_node.max().unwrap_or(0)
-    }
-
-    /// Stages whose narrow nodes need not keep their hidden activations: nothing but the backward of the same program
-    /// reads them, and that computes them again.
-    pub(super) fn computed_again(&self, program: &Program) -> Vec<usize> {
-        let wanted = |id: usize| {
-            let narrow = self.tables.stages[id].narrow.as_ref()?;
-            let chosen = self.bounds.choice.again.unwrap_or_else(|| narrow.is_much(self.fit.capacity));
-            let possible = self.bounds.turns.is_none_or(|turns| self.narrow_turns(id) <= turns);
-            (chosen && possible).then_some(id)
-        };
-        let backward = program.rows.iter().filter_map(|op| match op {
-            Op::NetworksBackward { stage, x, hidden, .. } => Some((*stage, *x, *hidden)),
-            _ => None,
-        });
-        let kept = |&(id, x, hidden): &(usize, Buffer, [Buffer; 2])| {
-            let made = program.rows.iter().any(|op| {
-                matches!(op, Op::Networks { stage, x: of, hidden: to, keep: true, .. } if (*stage, *of, *to) == (id, x, hidden))
-            });
-            made && !program.outputs.iter().any(|output| hidden.iter().any(|b| b.overlaps(*output)))
-        };
-        // Of a stage all or none.
-        let all: Vec<_> = backward.collect();
-        let ids = all.iter().filter(|one| all.iter().filter(|other| other.0 == one.0).all(kept)).map(|one| one.0);
-        ids.filter_map(wanted).collect()
     }
 
     /// Adds what the networks sent to the columns to the columns' gradients.

@@ -7,8 +7,9 @@ use bytemuck::Zeroable;
 use super::{GpuSession, tiles};
 use crate::engine::gpu::fit::Fit;
 use crate::engine::gpu::launch::Update;
+use crate::engine::gpu::narrow;
 use crate::engine::gpu::record::{Choice, Dispatch};
-use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::shader::{Kernel, Role};
 use crate::error::Result;
 use crate::program::{Op, Program};
 
@@ -20,8 +21,8 @@ const TIMINGS: usize = 3;
 const WORTH: f64 = 0.97;
 
 impl GpuSession {
-    /// The variants to use for a program that has been given room.
-    pub(super) fn tune(&mut self, program: &Program, fit: Fit, rows: usize) -> Result<Choice> {
+    /// The variants to use for a program.
+    pub(super) fn tune(&mut self, program: &Program, rows: usize) -> Result<Choice> {
         let Some(tuner) = self.tuner.clone() else { return Ok(self.choice) };
         if self.device.software && !tuner.software {
             return Ok(self.choice);
@@ -38,42 +39,49 @@ impl GpuSession {
         }
         let shapes: Vec<Vec<_>> = shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
         let key = format!(
-            "{}, hintflow {}, {} samples, gradients: {}, {shapes:?}",
+            "{}, hintflow {}, {} columns, {rows} samples, gradients: {}, {shapes:?}",
             self.device.info.arithmetic,
             env!("CARGO_PKG_VERSION"),
-            fit.capacity,
+            self.plan.spec.dim,
             program.has_gradients(),
         );
         let possible = |choice: Choice| {
             [choice.forward, choice.backward].into_iter().flatten().all(|number| number < numbers)
         };
+        // Few samples share the weights that are read; then the arena may be faster.
+        let arena = shapes.iter().all(|shapes| shapes.iter().all(|(shape, _)| shape.quads < 8));
+        let candidates: Vec<Option<usize>> = (0..numbers).map(Some).chain(arena.then_some(None)).collect();
         tuner.choice(&key, possible, || {
             let start = Instant::now();
-            let forward = self.fastest(program, fit, rows, numbers, Kernel::NetworksPacked, Kernel::Networks)?;
-            let backward =
-                self.fastest(program, fit, rows, numbers, Kernel::NetworksPackedBackward, Kernel::NetworksBackward)?;
+            let fit = self.find_room(program, rows)?;
+            let forward = self.fastest(program, fit, rows, &candidates, [Kernel::NetworksPacked, Kernel::Networks])?;
+            let kernels = [Kernel::NetworksPackedBackward, Kernel::NetworksBackward];
+            let backward = self.fastest(program, fit, rows, &candidates, kernels)?;
             let again = self.faster_again(program, fit, rows, Choice { forward, backward, again: None })?;
             let choice = Choice { forward, backward, again };
+            if self.programs.is_empty() {
+                // The program as it will be may need much less.
+                self.arrays.release(Role::Arena)?;
+            }
             tracing::debug!("{}: {choice:?} is the fastest, found in {:?}", program.name, start.elapsed());
             Ok(choice)
         })
     }
 
-    /// The fastest number of a shape for the dispatches of these kernels; none where the arena is faster than all.
+    /// The fastest of the shapes with these numbers for the dispatches of these kernels.
     fn fastest(
         &mut self,
         program: &Program,
         fit: Fit,
         rows: usize,
-        numbers: usize,
-        packed: Kernel,
-        arena: Kernel,
+        candidates: &[Option<usize>],
+        kernels: [Kernel; 2],
     ) -> Result<Option<usize>> {
         let mut best: (Option<usize>, f64) = (Some(0), f64::INFINITY);
-        for number in (0..numbers).map(Some).chain([None]) {
+        for &number in candidates {
             let choice = Choice { forward: number, backward: number, again: Some(false) };
-            let [_, mut dispatches, ..] = self.record(program, fit, choice)?;
-            dispatches.retain(|dispatch| [packed, arena].contains(&dispatch.variant.kernel));
+            let [_, mut dispatches, ..] = self.record(program, fit, choice, &[])?;
+            dispatches.retain(|dispatch| kernels.contains(&dispatch.variant.kernel));
             if dispatches.is_empty() {
                 return Ok(Some(0));
             }
@@ -89,7 +97,9 @@ impl GpuSession {
     fn faster_again(&mut self, program: &Program, fit: Fit, rows: usize, choice: Choice) -> Result<Option<bool>> {
         let mut times = [0.0; 2];
         for (again, time) in [false, true].into_iter().zip(&mut times) {
-            let [_, mut dispatches, ..] = self.record(program, fit, Choice { again: Some(again), ..choice })?;
+            let choice = Choice { again: Some(again), ..choice };
+            let stages = narrow::again(&self.tables, program, choice, rows, self.turns);
+            let [_, mut dispatches, ..] = self.record(program, fit, choice, &stages)?;
             dispatches.retain(|dispatch| {
                 use Kernel::{
                     NarrowBackward, Networks, NetworksBackward, NetworksPacked, NetworksPackedBackward, WeightGradient,

@@ -1,0 +1,120 @@
+//! Rows of the arena that nobody touches, left out: hidden activations of narrow nodes that are computed again instead of
+//! kept, which is most of them in a deep recursion. So more samples fit on the device at a time.
+
+use super::shortcuts::uses;
+use crate::buffer::Buffer;
+use crate::program::{Op, Program};
+
+/// The program on an arena without the rows that no operation touches. `trim` says of a stage how many rows of its
+/// hidden buffers are in use, where not all are.
+pub(super) fn compact(program: &Program, trim: impl Fn(usize) -> Option<u32>) -> Program {
+    let trimmed = |op: &Op| trim_hidden(op, &trim);
+    let rows: Vec<Op> = program.rows.iter().map(trimmed).collect();
+    let mut used = vec![false; program.arena_rows as usize];
+    let others = program.inputs.iter().chain(&program.outputs).copied();
+    for buffer in rows.iter().flat_map(|op| uses(op).concat()).chain(others) {
+        used[buffer.first as usize..(buffer.first + buffer.rows) as usize].fill(true);
+    }
+    // New numbers of the rows, and of the end.
+    let mut numbers = Vec::with_capacity(used.len() + 1);
+    let mut next = 0;
+    for used in used {
+        numbers.push(next);
+        next += u32::from(used);
+    }
+    numbers.push(next);
+    let place = |b: Buffer| Buffer { first: numbers[b.first as usize], ..b };
+    Program {
+        arena_rows: next,
+        inputs: program.inputs.iter().copied().map(place).collect(),
+        outputs: program.outputs.iter().copied().map(place).collect(),
+        rows: rows.iter().map(|op| map(op, place)).collect(),
+        ..program.clone()
+    }
+}
+
+/// Without the rows of hidden buffers that are not in use.
+fn trim_hidden(op: &Op, trim: impl Fn(usize) -> Option<u32>) -> Op {
+    let mut op = op.clone();
+    match &mut op {
+        Op::Networks { stage, hidden, .. } => {
+            if let Some(rows) = trim(*stage) {
+                hidden.iter_mut().for_each(|b| b.rows = rows);
+            }
+        }
+        Op::NetworksBackward { stage, hidden, d_hidden, .. } => {
+            if let Some(rows) = trim(*stage) {
+                hidden.iter_mut().chain(d_hidden).for_each(|b| b.rows = rows);
+            }
+        }
+        _ => {}
+    }
+    op
+}
+
+/// The operation with other buffers.
+fn map(op: &Op, f: impl Fn(Buffer) -> Buffer) -> Op {
+    let mut op = op.clone();
+    let each = |buffers: &mut [&mut Buffer]| buffers.iter_mut().for_each(|b| **b = f(**b));
+    match &mut op {
+        Op::Gather { to } | Op::Normal { to } | Op::Fill { to, .. } => each(&mut [to]),
+        Op::Mix { from, to, .. } => each(&mut [from, to]),
+        Op::Networks { x, st, hidden: [h0, h1], .. } | Op::Walk { x, st, hidden: [h0, h1], .. } => {
+            each(&mut [x, st, h0, h1]);
+        }
+        Op::Couple { x, st, to, log_det, .. } => each(&mut [x, st, to, log_det]),
+        Op::Uncouple { x, st, .. } => each(&mut [x, st]),
+        Op::Loss { z, log_det, loss, d_z, d_log_det } => each(&mut [z, log_det, loss, d_z, d_log_det]),
+        Op::CoupleBackward { x, st, d_to, d_log_det, d_x, d_st, .. } => {
+            each(&mut [x, st, d_to, d_log_det, d_x, d_st]);
+        }
+        Op::NetworksBackward { x, hidden: [h0, h1], d_st, d_hidden: [d0, d1], slots, d_x, .. } => {
+            each(&mut [x, h0, h1, d_st, d0, d1, slots, d_x]);
+        }
+        Op::MixBackward { from, d_to, d_from, .. } => each(&mut [from, d_to, d_from]),
+    }
+    op
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::{Plan, Spec};
+    use crate::tape::{Tape, Then};
+
+    #[test]
+    fn rows_in_use_stay_apart_and_together() {
+        let plan = Arc::new(Plan::new(&Spec { dim: 7, width: 12, ..Spec::default() }).unwrap());
+        let mut tape = Tape::training(plan.clone());
+        let (x, log_det) = (tape.input(), tape.log_det());
+        let mid = tape.couple(0, x, log_det);
+        let z = tape.couple(1, mid, log_det);
+        tape.loss(z, log_det);
+        tape.backward();
+        let d_x = tape.gradient(x);
+        let program = tape.finish("test", vec![d_x], Then::Gradients);
+
+        // Mixings, which this tape does not use, and so on, own no rows.
+        let all = compact(&program, |_| None);
+        assert_eq!(all.arena_rows, program.arena_rows);
+        assert_eq!(all, program);
+
+        let hidden = plan.stages[0].hidden_rows;
+        let less = compact(&program, |stage| (stage == 0).then_some(4));
+        // The gradients' buffers are shared with the other stage.
+        assert_eq!(less.arena_rows, program.arena_rows - 2 * (hidden - 4));
+        for (before, after) in program.rows.iter().zip(&less.rows) {
+            for (before, after) in uses(before).concat().iter().zip(uses(after).concat()) {
+                assert!(after.rows == before.rows || after.rows == 4);
+                assert!(after.first + after.rows <= less.arena_rows);
+            }
+            let disjoint = |op: &Op| {
+                let all = uses(op).concat();
+                all.iter().map(|a| all.iter().map(|b| a.overlaps(*b)).collect::<Vec<_>>()).collect::<Vec<_>>()
+            };
+            assert_eq!(disjoint(before), disjoint(after));
+        }
+    }
+}

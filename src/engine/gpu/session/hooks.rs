@@ -1,0 +1,43 @@
+//! What tests set and see of a session.
+
+use super::GpuSession;
+use crate::engine::ProgramId;
+use crate::engine::gpu::record::Choice;
+use crate::engine::gpu::shader::Kernel;
+
+impl GpuSession {
+    /// Kernels of a program, in order.
+    pub(in crate::engine::gpu) fn kernels(&self, program: ProgramId) -> Vec<Kernel> {
+        self.programs[program.0].all().map(|dispatch| dispatch.variant.kernel).collect()
+    }
+
+    /// Limits the samples of a tile of programs compiled from now on.
+    pub(in crate::engine::gpu) fn limit_tiles(&mut self, samples: usize) {
+        self.most_samples = samples;
+    }
+
+    /// Cuts the reflections of programs compiled from now on into dispatches of that many loop turns.
+    pub(in crate::engine::gpu) fn cut_reflections(&mut self, turns: u64) {
+        self.reflection_turns = turns;
+    }
+
+    /// Refuses programs compiled from now on whose loops have more turns.
+    pub(in crate::engine::gpu) fn limit_turns(&mut self, turns: u64) {
+        self.turns = Some(turns);
+    }
+
+    /// Whether neighbouring operations of programs compiled from now on may share a dispatch.
+    pub(in crate::engine::gpu) fn fuse(&mut self, fuse: bool) {
+        self.fuse = fuse;
+    }
+
+    /// Takes these variants in programs compiled from now on.
+    pub(in crate::engine::gpu) fn choose(&mut self, choice: Choice) {
+        self.choice = choice;
+    }
+
+    /// Streams data sets given from now on, whatever their size.
+    pub(in crate::engine::gpu) fn stream_data(&mut self, streamed: bool) {
+        self.most_data = if streamed { 0 } else { u64::MAX };
+    }
+}
