@@ -47,7 +47,7 @@ impl Arrays {
         for role in Role::ALL {
             let bytes = self.buffers[role as usize].as_ref().map_or(0, |buffer| buffer.size() as usize);
             let part = match role {
-                Role::Weights | Role::Tables => &mut footprint.weights,
+                Role::Weights | Role::Tables | Role::Panels | Role::Places => &mut footprint.weights,
                 Role::FirstMoments | Role::SecondMoments => &mut footprint.optimizer,
                 Role::Partials | Role::Scratch => &mut footprint.gradients,
                 Role::Arena => &mut footprint.activations,

@@ -82,12 +82,12 @@ mod tests {
 
     use super::*;
     use crate::plan::{Plan, Spec};
-    use crate::tape::{Tape, Then};
+    use crate::tape::{Memory, Tape, Then};
 
     #[test]
     fn rows_in_use_stay_apart_and_together() {
         let plan = Arc::new(Plan::new(&Spec { dim: 7, width: 12, ..Spec::default() }).unwrap());
-        let mut tape = Tape::training(plan.clone());
+        let mut tape = Tape::training(plan.clone(), Memory::Stored);
         let (x, log_det) = (tape.input(), tape.log_det());
         let mid = tape.couple(0, x, log_det);
         let z = tape.couple(1, mid, log_det);

@@ -104,7 +104,7 @@ fn narrow_nodes_computed_again() {
         (1, 5, ConditionOn::Input, 1),
     ] {
         let plan = plan(Spec { dim, width, condition_on, blocks: 1, mixing: Mixing::None, ..Spec::default() });
-        let mut tape = Tape::training(plan.clone());
+        let mut tape = Tape::training(plan.clone(), Memory::Stored);
         let (x, log_det) = (tape.input(), tape.log_det());
         let z = plan.blocks[0].stages.clone().fold(x, |z, stage| tape.couple(stage, z, log_det));
         tape.loss(z, log_det);

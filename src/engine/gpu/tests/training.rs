@@ -221,10 +221,10 @@ fn steps_make_nothing_new_on_the_device() {
         // Until the buffers that carry values to the device take turns.
         (0..80).for_each(|t| session.step(id, &job(t % 7 + 1)).unwrap());
         session.loss().unwrap();
-        let before = (session.memory(), session.device.created());
+        let before = (session.footprint(), session.device.created());
         let submitted = session.device.submitted();
         (0..60).for_each(|t| session.step(id, &job(t % 7 + 1)).unwrap());
-        assert_eq!((session.memory(), session.device.created()), before, "streamed: {streamed}");
+        assert_eq!((session.footprint(), session.device.created()), before, "streamed: {streamed}");
         assert!(session.device.submitted() - submitted <= 60, "at most one submission per step");
         assert!(session.loss().unwrap().is_finite());
     }
