@@ -41,6 +41,11 @@ impl Engine {
     }
 }
 
+/// Samples of a tile of a training step on a batch.
+pub(crate) fn tile_rows(plan: &Plan, batch: usize) -> usize {
+    tiling::Tiling::step(plan, batch).capacity()
+}
+
 /// The device behind [`Engine::cpu`].
 struct Cpu {
     pool: Arc<rayon::ThreadPool>,
