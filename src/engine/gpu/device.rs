@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::adapter;
 use super::launch;
+use super::profile;
 use super::shader::{Binding, Kernel, Passing};
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
@@ -85,7 +86,7 @@ impl Device {
     pub(super) fn open(adapter: &wgpu::Adapter) -> Result<Self> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hintflow"),
-            required_features: wgpu::Features::IMMEDIATES & adapter.features(),
+            required_features: (wgpu::Features::IMMEDIATES | profile::FEATURES) & adapter.features(),
             required_limits: adapter.limits(),
             ..Default::default()
         };

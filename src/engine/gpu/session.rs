@@ -8,11 +8,12 @@ use super::arrays::Arrays;
 use super::device::{Device, Failure};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{TileJob, Update};
+use super::profile::Timer;
 use super::record::{self, Bounds, Dispatch, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
-use crate::engine::{Footprint, Job, ProgramId, Session, StepJob, Values};
+use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
@@ -116,6 +117,12 @@ impl GpuSession {
     #[cfg(test)]
     pub(super) fn stream_data(&mut self, streamed: bool) {
         self.most_data = if streamed { 0 } else { u64::MAX };
+    }
+
+    /// Gives every timed dispatch a pass, as on devices whose timestamps are at the ends of passes.
+    #[cfg(test)]
+    pub(super) fn time_by_pass(&mut self) {
+        self.arrays.commands.timer.iter_mut().for_each(Timer::by_pass);
     }
 
     /// Makes room for the sums of the loss of a batch.
@@ -407,6 +414,18 @@ impl Session for GpuSession {
 
     fn dispatches(&self, program: ProgramId) -> usize {
         self.programs[program.0].all().count()
+    }
+
+    fn begin_profile(&mut self) -> Result<()> {
+        self.arrays.commands.timer = Some(Timer::new(&self.device)?);
+        Ok(())
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<KernelTime>> {
+        match self.arrays.commands.timer.take() {
+            Some(timer) => timer.read(&self.device, &mut self.arrays.commands),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn footprint(&self) -> Footprint {
