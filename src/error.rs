@@ -87,6 +87,12 @@ pub enum Error {
         /// The driver's message.
         what: String,
     },
+    /// A device computes something else than it should.
+    #[error("{what}")]
+    Wrong {
+        /// Which device, what is wrong, what to do.
+        what: String,
+    },
     /// The loss is no longer a finite number.
     #[error("the loss became {loss} at step {step}; {remedy}")]
     Diverged {
@@ -121,6 +127,7 @@ impl Error {
             Self::Config { .. } | Self::UnknownKey { .. } => 2,
             Self::Diverged { .. } => 3,
             Self::Device { .. } | Self::DeviceLost { .. } => 4,
+            Self::Wrong { .. } => 5,
             _ => 1,
         }
     }

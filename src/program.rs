@@ -162,6 +162,37 @@ pub(crate) enum Op {
     },
 }
 
+impl Op {
+    /// Its name in profiles: that of its kernel.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Gather { .. } => "gather",
+            Self::Normal { .. } => "normal",
+            Self::Mix { .. } => "mix",
+            Self::Networks { .. } => "networks",
+            Self::Couple { .. } => "couple",
+            Self::Fill { .. } => "fill",
+            Self::Uncouple { .. } => "uncouple",
+            Self::Walk { .. } => "walk",
+            Self::Loss { .. } => "loss",
+            Self::CoupleBackward { .. } => "couple_backward",
+            Self::NetworksBackward { .. } => "networks_backward",
+            Self::MixBackward { .. } => "mix_backward",
+        }
+    }
+}
+
+impl StepOp {
+    /// Its name in profiles: that of its kernel.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Reflect { .. } => "reflect",
+            Self::ReflectBackward { .. } => "reflect_backward",
+            Self::Adam => "adam",
+        }
+    }
+}
+
 /// One operation per step rather than per tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepOp {

@@ -1,17 +1,29 @@
 //! `hintflow bench`
 
+use std::io::Write;
+
 use clap::{Args, Subcommand, ValueEnum};
-use hintflow::bench::{self, CASES, Case};
+use hintflow::Engine;
+use hintflow::bench::{
+    Bench as Timed, CASES, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread, StepTiming,
+    Subject,
+};
 use hintflow::plan::ConditionOn;
 
 use super::device::DeviceArgs;
 use super::{Done, output};
 
 const AFTER_HELP: &str = "\
-Example:
-  hintflow bench step --case lens1 --json";
+A device is timed only after its results were compared: those of a GPU with the
+CPU engine, those of the CPU engine with the definition of the model. Where they
+differ, the command says so and exits with 5.
 
-/// Time training steps and sampling
+Example:
+  hintflow bench step --case lens2,cross4 --device gpu
+  hintflow bench kernels --case lens2
+  hintflow bench sample --case all --json";
+
+/// Time training steps, sampling and kernels
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Bench {
@@ -21,15 +33,20 @@ pub(super) struct Bench {
 
 #[derive(Subcommand)]
 enum What {
-    /// Time a training step: forward, backward, update
+    /// Time a training step: gather, noise, forward, backward, update
     Step(Options),
-    /// Time the drawing of a batch of samples
+    /// Time the drawing of a batch of samples, with their copy to the host
     Sample(Options),
+    /// Show where the time of a step and of sampling goes, kernel by kernel
+    ///
+    /// On a GPU its own clock times every dispatch. On the CPU engine, with one thread unless --threads says otherwise,
+    /// every operation is timed, then each matrix product in the shapes of the case's layers.
+    Kernels(Kernels),
 }
 
 #[derive(Args)]
 struct Options {
-    /// Model and batch; may be repeated, or a list with commas
+    /// Model and batch; several with commas, or `all`
     ///
     /// lens1, lens1d0 (RealNVP), lens2, lens2d0: 20 columns, 100,000 parameters, 1 or 2 blocks. cross4, cross4d1,
     /// cross4d2, cross4d0: 100 columns, 2,000,000 parameters, 4 blocks. Batches of 10,000; small: lens1 with 500.
@@ -38,14 +55,26 @@ struct Options {
     /// What the networks of a node see
     #[arg(long, value_enum, default_value_t = On::Input)]
     condition_on: On,
-    /// Times to measure; the median is reported
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
-    repeat: u32,
-    /// One JSON object per case
+    /// Seconds to measure for each result; at least five repeats
+    #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
+    seconds: f64,
+    /// Repeats, instead of --seconds
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: Option<u32>,
+    /// One JSON object per result, each on its line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     device: DeviceArgs,
+}
+
+#[derive(Args)]
+struct Kernels {
+    #[command(flatten)]
+    options: Options,
+    /// List every dispatch too, in the order they run
+    #[arg(long)]
+    each: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -65,31 +94,202 @@ impl From<On> for ConditionOn {
     }
 }
 
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("must be a number of seconds from 0 to 3600".into()),
+    }
+}
+
 impl Bench {
     pub(super) fn run(self) -> Done {
-        let (What::Step(options) | What::Sample(options)) = &self.what;
-        let names = options.case.iter().flat_map(|name| match name.as_str() {
+        match self.what {
+            What::Step(options) => options.each(|timed, effort, json| {
+                let timing = timed.step(effort)?;
+                output::line(&if json { serde_json::to_string(&timing)? } else { step_text(&timing) })?;
+                Ok(())
+            }),
+            What::Sample(options) => options.each(|timed, effort, json| {
+                let timing = timed.sample(effort)?;
+                output::line(&if json { serde_json::to_string(&timing)? } else { sample_text(&timing) })?;
+                Ok(())
+            }),
+            What::Kernels(Kernels { mut options, each }) => {
+                // One thread: what an operation takes is not what several threads that disturb each other take.
+                options.device.threads = options.device.threads.or(Some(1));
+                let on = options.condition_on.into();
+                options.each(|timed, effort, json| {
+                    for part in [Part::Step, Part::Sample] {
+                        let times = timed.kernels(part, effort)?;
+                        if json {
+                            output::line(&serde_json::to_string(&times)?)?;
+                        } else {
+                            print_kernels(&times, each)?;
+                        }
+                    }
+                    if timed.engine().info().engine == "cpu" {
+                        let times: Vec<_> = Product::all(timed.case(), on)?.iter_mut().map(Product::time).collect();
+                        if json {
+                            let object = serde_json::json!({ "case": timed.case().name, "products": times });
+                            output::line(&object.to_string())?;
+                        } else {
+                            print_products(&times)?;
+                        }
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+}
+
+impl Options {
+    /// Calls `f` with every case on the device.
+    fn each(&self, mut f: impl FnMut(&Timed, &Effort, bool) -> anyhow::Result<()>) -> Done {
+        let names = self.case.iter().flat_map(|name| match name.as_str() {
             "all" => CASES.map(|case| case.name).to_vec(),
             name => vec![name],
         });
         let cases = names.map(Case::named).collect::<hintflow::Result<Vec<_>>>()?;
-        let engine = options.device.open()?;
-        let (on, repeat) = (options.condition_on.into(), options.repeat as usize);
+        let engine: Engine = self.device.open()?;
+        let effort = Effort { seconds: self.seconds, repeats: self.repeat.map(|repeat| repeat as usize) };
         for case in cases {
-            let (json, text) = match &self.what {
-                What::Step(_) => {
-                    let t = bench::step(case, on, &engine, repeat)?;
-                    let text = format!("{:10} {:>9.3} ms a step of {} rows, {}", t.case, t.step_ms, t.batch, t.adapter);
-                    (serde_json::to_string(&t)?, text)
-                }
-                What::Sample(_) => {
-                    let t = bench::sample(case, on, &engine, repeat)?;
-                    let text = format!("{:10} {:>9.3} ms for {} samples, {}", t.case, t.sample_ms, t.batch, t.adapter);
-                    (serde_json::to_string(&t)?, text)
-                }
-            };
-            output::line(if options.json { &json } else { &text })?;
+            f(&Timed::new(case, self.condition_on.into(), &engine)?, &effort, self.json)?;
         }
         Ok(0)
+    }
+}
+
+fn step_text(t: &StepTiming) -> String {
+    let mut lines = heading(&t.subject);
+    lines.push(format!("step        {}", spread(&t.spread)));
+    if let Some(ms) = t.step_ms_in_a_row {
+        lines.push(format!("            {} where the host does not wait for each, as in training", time(ms)));
+    }
+    lines.push(rate(&t.subject, 6, t.gflops));
+    lines.extend(device_lines(t.dispatches, t.bytes_moved, t.step_ms));
+    lines.push(format!("memory      {}", mebibytes(t.peak_bytes as f64)));
+    lines.join("\n  ")
+}
+
+fn sample_text(t: &SampleTiming) -> String {
+    let mut lines = heading(&t.subject);
+    lines.push(format!("samples     {}", spread(&t.spread)));
+    lines.push(rate(&t.subject, 2, t.gflops));
+    lines.extend(device_lines(t.dispatches, t.bytes_moved, t.sample_ms));
+    lines.push(format!("memory      {}", mebibytes(t.peak_bytes as f64)));
+    lines.join("\n  ")
+}
+
+fn heading(subject: &Subject) -> Vec<String> {
+    let check = &subject.check;
+    vec![
+        format!("{} on {}", subject.case, subject.adapter),
+        format!("checked     {} rows agree with {}", check.rows, check.against),
+    ]
+}
+
+fn spread(s: &Spread) -> String {
+    format!(
+        "{}: median of {}, {} to {}, quartiles {} and {}",
+        time(s.median),
+        s.repeats,
+        time(s.min),
+        time(s.max),
+        time(s.lower_quartile),
+        time(s.upper_quartile)
+    )
+}
+
+fn rate(subject: &Subject, per_parameter: u32, gflops: f64) -> String {
+    let (params, rows) = (grouped(subject.params), grouped(subject.batch));
+    format!("speed       {gflops:.1} GFLOP/s, counted as {per_parameter} x {params} parameters x {rows} rows")
+}
+
+/// What only a GPU has.
+fn device_lines(dispatches: usize, bytes: Option<u64>, ms: f64) -> Vec<String> {
+    let Some(bytes) = bytes else { return Vec::new() };
+    let (mib, rate) = (mebibytes(bytes as f64), bytes as f64 / (ms * 1e6));
+    vec![format!("dispatches  {dispatches}"), format!("moves       {mib} as single operations, {rate:.1} GB/s")]
+}
+
+fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
+    let mut out = output::stdout();
+    let subject = &times.subject;
+    let rows = grouped(subject.batch);
+    let what = match times.part {
+        Part::Step => format!("a training step of {rows} rows"),
+        Part::Sample => format!("{rows} samples"),
+    };
+    let (clock, unit) =
+        if subject.device == "gpu" { ("the device's clock", "kernel") } else { ("our clock", "operation") };
+    let heading = heading(subject);
+    writeln!(out, "{}: {what}, {} by {clock}\n  {}", heading[0], time(times.ms), heading[1])?;
+    writeln!(out, "  {unit:<20} {:>5} {:>11} {:>7} {:>9} {:>7}", "calls", "ms", "share", "GFLOP/s", "GB/s")?;
+    let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+    for row in &times.kernels {
+        let (gflops, bytes) = (number(row.gflops), number(row.gb_per_s));
+        let share = 100.0 * row.share;
+        writeln!(out, "  {:<20} {:>5} {:>11.4} {share:>5.1} % {gflops:>9} {bytes:>7}", row.name, row.calls, row.ms)?;
+    }
+    if each {
+        let grid = if subject.device == "gpu" { "workgroups" } else { "tiles" };
+        writeln!(out, "  {:>3} {unit:<20} {:>11} {grid:>14}", "", "ms")?;
+        for (i, dispatch) in times.dispatches.iter().enumerate() {
+            let [x, y] = dispatch.grid;
+            let grid = if subject.device == "gpu" { format!("{x} x {y}") } else { x.to_string() };
+            writeln!(out, "  {:>3} {:<20} {:>11.4} {grid:>14}", i + 1, dispatch.name, dispatch.ms)?;
+        }
+    }
+    output::finish(out)
+}
+
+fn print_products(times: &[ProductTime]) -> std::io::Result<()> {
+    let mut out = output::stdout();
+    let rows = times.first().map_or(0, |time| time.rows);
+    writeln!(out, "  matrix products of {rows} rows, one thread, GFLOP/s")?;
+    let names = ["out x in", "layers", "forward", "data gradient", "weight gradient"];
+    writeln!(out, "  {:<10} {:>7} {:>9} {:>14} {:>16}", names[0], names[1], names[2], names[3], names[4])?;
+    for of_shape in times.chunks(3) {
+        let [forward, data, weight] = of_shape else { continue };
+        let shape = format!("{} x {}", forward.outputs, forward.inputs);
+        let rates = [forward, data, weight].map(|time| time.gflops);
+        let layers = forward.layers;
+        writeln!(out, "  {shape:<10} {layers:>7} {:>9.1} {:>14.1} {:>16.1}", rates[0], rates[1], rates[2])?;
+    }
+    output::finish(out)
+}
+
+/// Milliseconds to four digits.
+fn time(ms: f64) -> String {
+    let digits = if ms < 1.0 { 4 } else { (3 - ms.log10().floor() as i32).max(0) as usize };
+    format!("{ms:.digits$} ms")
+}
+
+fn mebibytes(bytes: f64) -> String {
+    format!("{:.1} MiB", bytes / f64::from(1 << 20))
+}
+
+/// With commas between groups of three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_easy_to_read() {
+        assert_eq!([999, 1000, 1_234_567].map(grouped), ["999", "1,000", "1,234,567"]);
+        assert_eq!([0.0123, 1.5, 43.21, 2418.3].map(time), ["0.0123 ms", "1.500 ms", "43.21 ms", "2418 ms"]);
     }
 }

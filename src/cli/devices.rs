@@ -19,7 +19,10 @@ Example:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Devices {
-    /// As one JSON object
+    /// Limits and features of the adapters too
+    #[arg(long)]
+    limits: bool,
+    /// As one JSON object, with limits and features
     #[arg(long)]
     json: bool,
 }
@@ -39,6 +42,12 @@ impl Devices {
             writeln!(out, "{:<4} {}", adapter.index, adapter.device.name)?;
             writeln!(out, "     {}", facts(adapter))?;
             writeln!(out, "     {}", limits(adapter))?;
+            if self.limits {
+                for (name, value) in &adapter.limits {
+                    writeln!(out, "     {name} {value}")?;
+                }
+                writeln!(out, "     {}", adapter.features.join(" "))?;
+            }
         }
         if adapters.is_empty() {
             writeln!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Footprint, Job, ProgramId, Session, StepJob, Values};
+use super::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::Program;
@@ -110,6 +110,14 @@ impl Session for Checked {
 
     fn dispatches(&self, program: ProgramId) -> usize {
         self.session.dispatches(program)
+    }
+
+    fn begin_profile(&mut self) -> Result<()> {
+        self.session.begin_profile()
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<KernelTime>> {
+        self.session.end_profile()
     }
 
     fn footprint(&self) -> Footprint {

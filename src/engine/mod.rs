@@ -98,6 +98,17 @@ impl Footprint {
     }
 }
 
+/// Time of one part of a program: of a dispatch on a GPU, of an operation over all tiles on the CPU.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct KernelTime {
+    /// Name of the kernel, or of the operation.
+    pub name: &'static str,
+    /// Nanoseconds; on the CPU of all threads together.
+    pub nanoseconds: f64,
+    /// Workgroups of the dispatch; on the CPU the number of tiles.
+    pub grid: [u32; 2],
+}
+
 /// A device, behind [`Engine`].
 pub(crate) trait Backend: Send + Sync {
     /// Facts about the device.
@@ -188,6 +199,15 @@ pub(crate) trait Session: Send {
 
     /// Number of dispatches of one run or step of the program on one tile; 0 on the native engine.
     fn dispatches(&self, program: ProgramId) -> usize;
+
+    /// Times every part of the runs and steps from now on, which slows them down.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where the device has no clock.
+    fn begin_profile(&mut self) -> Result<()>;
+
+    /// What was timed since [`Session::begin_profile`], in the order it ran. Waits for the device.
+    fn end_profile(&mut self) -> Result<Vec<KernelTime>>;
 
     /// What the session holds on the device. Its arrays grow and never shrink, so this is also the most it has held.
     fn footprint(&self) -> Footprint;

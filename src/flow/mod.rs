@@ -322,6 +322,11 @@ impl Flow {
         f(self.loaded().session.as_mut())
     }
 
+    /// The program that draws samples.
+    pub(crate) fn sampler(&self) -> Result<ProgramId> {
+        self.compiled(programs::Name::Sample, TYPICAL_ROWS)
+    }
+
     /// The program of that name, compiled for `rows` samples at a time when it is first asked for.
     pub(crate) fn compiled(&self, name: programs::Name, rows: usize) -> Result<ProgramId> {
         self.loaded().program(name, &self.plan, rows)

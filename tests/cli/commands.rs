@@ -223,6 +223,7 @@ fn devices_are_listed() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = place.line("devices").good().stdout;
     assert!(text.contains("cpu") && text.contains("auto"), "{text}");
+    let text_with_limits = place.line("devices --limits").good().stdout;
     let json: serde_json::Value = serde_json::from_str(&place.line("devices --json").good().stdout).unwrap();
     assert!(json["auto"]["name"].is_string() && json["cpu"]["name"].is_string(), "{json}");
     for (index, adapter) in json["adapters"].as_array().unwrap().iter().enumerate() {
@@ -231,6 +232,9 @@ fn devices_are_listed() {
             assert!(adapter[key].is_string(), "{adapter}");
         }
         assert!(adapter["max_array_bytes"].is_u64() && text.contains(adapter["name"].as_str().unwrap()));
+        let size = adapter["limits"]["max_buffer_size"].as_u64().unwrap();
+        assert!(text_with_limits.contains(&format!("max_buffer_size {size}")), "{text_with_limits}");
+        assert!(adapter["features"].as_array().unwrap().iter().all(|name| name.is_string()), "{adapter}");
     }
 }
 
@@ -242,9 +246,36 @@ fn a_step_is_timed() {
     assert_eq!((&json["case"], &json["device"], &json["batch"]), (&"small".into(), &"cpu".into(), &500.into()));
     assert_eq!((&json["params"], &json["dispatches"]), (&100_560.into(), &0.into()));
     assert!(json["step_ms"].as_f64().unwrap() > 0.0 && json["peak_bytes"].as_u64().unwrap() > 0);
-    let text = place.line("bench sample --case small --repeat 1 --json --device cpu").good().stdout;
+    assert_eq!((&json["check"]["rows"], &json["spread"]["repeats"]), (&257.into(), &1.into()));
+    let text = place.line("bench sample --case small --repeat 1 --device cpu").good().stdout;
+    assert!(text.contains("small on native CPU engine") && text.contains("GFLOP/s"), "{text}");
+    let text = place.line("bench sample --case small --repeat 1 --json --device gpu").good().stdout;
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(json["sample_ms"].as_f64().unwrap() > 0.0);
+    assert!(json["sample_ms"].as_f64().unwrap() > 0.0 && json["bytes_moved"].as_u64().unwrap() > 0);
+    assert_eq!(json["check"]["against"], "the CPU engine");
+}
+
+#[test]
+fn kernels_are_timed() {
+    let place = Place::new();
+    for device in ["cpu", "gpu"] {
+        let text = place.line(&format!("bench kernels --case small --repeat 1 --json --device {device}")).good().stdout;
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), if device == "cpu" { 3 } else { 2 });
+        for (json, part) in lines.iter().zip(["step", "sample"]) {
+            assert_eq!((&json["part"], &json["device"]), (&part.into(), &device.into()));
+            let kernels = json["kernels"].as_array().unwrap();
+            let sum = |key: &str| kernels.iter().map(|kernel| kernel[key].as_f64().unwrap()).sum::<f64>();
+            assert!((sum("share") - 1.0).abs() < 1e-9 && (sum("ms") / json["ms"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+            assert_eq!(sum("calls") as usize, json["dispatches"].as_array().unwrap().len());
+            let products = if part == "step" { "networks" } else { "walk" };
+            assert!(kernels.iter().any(|k| k["name"] == products && k["gflops"].as_f64() > Some(0.0)), "{json}");
+        }
+    }
+    let text = place.line("bench kernels --case small --repeat 1 --each --device cpu").good().stdout;
+    for word in ["one thread", "networks_backward", "152 x 152", "tiles", "share"] {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
 }
 
 #[test]

@@ -220,6 +220,11 @@ fn threads_and_device_have_one_variable_each_for_every_command() {
     run("sample run -n 2 --device cpu", &[threads("many")]).fails(2, &["HINTFLOW_RUN__THREADS", "many"]);
     run("sample run -n 2", &[device("nonesuch")]).fails(4, &["nonesuch"]);
     run("train table.csv --device cpu --out x", &[threads("many")]).fails(2, &["run.threads", "many"]);
+    let tune = |word| ("HINTFLOW_RUN__TUNE", word);
+    run("sample run -n 2 --device cpu", &[tune("maybe")]).fails(2, &["HINTFLOW_RUN__TUNE", "maybe"]);
+    run("sample run -n 2 --device cpu", &[tune("false")]).good();
+    run("sample run -n 2 --device cpu --no-tune", &[tune("maybe")]).good();
+    run("train table.csv --device cpu --out x", &[tune("maybe")]).fails(2, &["run.tune", "maybe"]);
     // The name of an earlier version says nothing.
     run("sample run -n 2 --threads 1 --device cpu", &[("HINTFLOW_THREADS", "many")]).good();
 }

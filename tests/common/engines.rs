@@ -7,7 +7,11 @@ pub(crate) fn cpu() -> Engine {
     Engine::cpu_with_threads(2).expect("threads of the CPU engine")
 }
 
-/// The best GPU, or a software adapter where there is none.
+/// The adapter that `HINTFLOW_TEST_DEVICE` names, else the best GPU, or a software adapter where there is none.
 pub(crate) fn gpu() -> Engine {
-    Engine::gpu().expect("an adapter")
+    match std::env::var("HINTFLOW_TEST_DEVICE") {
+        Ok(name) => Engine::named(&name),
+        Err(_) => Engine::gpu(),
+    }
+    .expect("an adapter")
 }

@@ -79,7 +79,9 @@ impl Fixture {
 
 /// The folder of the fixtures.
 pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+    // Test binaries may run where they were not built; there the variable says where the project is.
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&root).join("tests/fixtures")
 }
 
 /// Reads a model file.

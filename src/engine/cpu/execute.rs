@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Source;
+use super::profile::Clock;
 use crate::kernel::{Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
 use crate::program::{Op, Program};
@@ -26,8 +27,15 @@ pub(super) struct Place<'a> {
 }
 
 impl Model {
-    /// Runs a program on a tile; returns the sum of the loss over its samples.
-    pub(super) fn run(&self, program: &Program, tile: &mut Tile, place: &Place<'_>, gradients: &mut [f32]) -> f64 {
+    /// Runs a program on a tile, by the clock where there is one; returns the sum of the loss over its samples.
+    pub(super) fn run(
+        &self,
+        program: &Program,
+        tile: &mut Tile,
+        place: &Place<'_>,
+        gradients: &mut [f32],
+        clock: Option<&Clock>,
+    ) -> f64 {
         if let Source::Job(job) = place.source {
             let rows = tile.shape().rows;
             for (buffer, values) in program.inputs.iter().zip(job.inputs) {
@@ -35,7 +43,13 @@ impl Model {
                 tile.load(*buffer, &values[place.first * columns..(place.first + rows) * columns]);
             }
         }
-        program.rows.iter().map(|op| self.execute(op, tile, place, gradients)).sum()
+        let ops = program.rows.iter();
+        match clock {
+            None => ops.map(|op| self.execute(op, tile, place, gradients)).sum(),
+            Some(clock) => {
+                ops.enumerate().map(|(i, op)| clock.time(i, || self.execute(op, tile, place, gradients))).sum()
+            }
+        }
     }
 
     fn execute(&self, op: &Op, tile: &mut Tile, place: &Place<'_>, gradients: &mut [f32]) -> f64 {

@@ -4,6 +4,7 @@
 //! are grouped by row: the same bits come out of 1 thread and of 64.
 
 mod execute;
+mod profile;
 mod session;
 mod tiling;
 
@@ -39,6 +40,11 @@ impl Engine {
             .map_err(|e| Error::Device { what: format!("cannot start the threads of the CPU engine: {e}") })?;
         Ok(Self { backend: Arc::new(Cpu { pool: Arc::new(pool), level }) })
     }
+}
+
+/// Samples of a tile of a training step on a batch.
+pub(crate) fn tile_rows(plan: &Plan, batch: usize) -> usize {
+    tiling::Tiling::step(plan, batch).capacity()
 }
 
 /// The device behind [`Engine::cpu`].

@@ -1,12 +1,14 @@
 //! The session of the CPU engine: weights, partial gradients, and the loop over tiles.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::execute::{Model, Place};
+use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
-use crate::engine::{Footprint, Job, ProgramId, Session, StepJob, Values};
+use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::kernel::{Tile, adam, reflect};
 use crate::plan::{Mix, Plan};
@@ -26,6 +28,8 @@ pub(super) struct CpuSession {
     written: usize,
     programs: Vec<Compiled>,
     loss: f32,
+    /// Times of operations, while they are taken.
+    profile: Option<Vec<KernelTime>>,
 }
 
 struct Compiled {
@@ -74,6 +78,7 @@ impl CpuSession {
             written: 0,
             programs: Vec::new(),
             loss: f32::NAN,
+            profile: None,
         })
     }
 
@@ -87,12 +92,14 @@ impl CpuSession {
         let trained = self.model.plan.layout.trained;
         for op in &self.programs[id.0].program.prepare {
             let StepOp::Reflect { mix } = *op else { unreachable!("{op:?} does not come before the tiles") };
+            let start = Instant::now();
             let mix = &self.model.mixes[mix];
             let Some(vectors) = vectors(mix) else { continue };
             let (weights, derived) = self.model.weights.split_at_mut(trained);
             let q = mix.q as usize - trained;
             let n = mix.dim as usize;
             reflect::forward(n, &weights[vectors], &mut derived[q..q + n * n]);
+            self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, *op)));
         }
     }
 
@@ -100,11 +107,12 @@ impl CpuSession {
     fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
         let compiled = &self.programs[id.0];
         let model = &self.model;
+        let clock = self.profile.is_some().then(|| Clock::new(&compiled.program));
         let one = |tiling: Tiling, i: usize, gradients: &mut [f32], outputs: &mut [&mut [f32]]| {
             let range = tiling.rows(i);
             let place = Place { source, first: range.start, batch: rows };
             compiled.with_tile(tiling.capacity(), range.len(), |tile| {
-                let loss = model.run(&compiled.program, tile, &place, gradients);
+                let loss = model.run(&compiled.program, tile, &place, gradients, clock.as_ref());
                 for (buffer, samples) in compiled.program.outputs.iter().zip(outputs) {
                     tile.store(*buffer, samples);
                 }
@@ -139,12 +147,16 @@ impl CpuSession {
                 });
             });
         }
+        if let (Some(profile), Some(clock)) = (&mut self.profile, clock) {
+            profile.extend(clock.read(&compiled.program));
+        }
     }
 
     /// Operations after the tiles.
     fn finish(&mut self, id: ProgramId, job: Option<&StepJob>) {
         for i in 0..self.programs[id.0].program.finish.len() {
             let op = self.programs[id.0].program.finish[i];
+            let start = Instant::now();
             match op {
                 StepOp::Reflect { .. } => unreachable!("{op:?} comes before the tiles"),
                 StepOp::ReflectBackward { mix } => self.reflect_backward(mix),
@@ -153,6 +165,7 @@ impl CpuSession {
                     self.update(job);
                 }
             }
+            self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, op)));
         }
     }
 
@@ -294,6 +307,15 @@ impl Session for CpuSession {
 
     fn dispatches(&self, _: ProgramId) -> usize {
         0
+    }
+
+    fn begin_profile(&mut self) -> Result<()> {
+        self.profile = Some(Vec::new());
+        Ok(())
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<KernelTime>> {
+        Ok(self.profile.take().unwrap_or_default())
     }
 
     fn footprint(&self) -> Footprint {

@@ -1,5 +1,7 @@
 //! Finding adapters: what the machine has, and which one a user means.
 
+use std::collections::BTreeMap;
+
 use wgpu::{Adapter, DeviceType};
 
 use crate::engine::DeviceInfo;
@@ -21,6 +23,10 @@ pub struct AdapterInfo {
     pub max_workgroups: u32,
     /// Whether values can be passed to kernels without a buffer.
     pub immediates: bool,
+    /// Limits that decide what kernels can do, by their names in WebGPU.
+    pub limits: BTreeMap<&'static str, u64>,
+    /// Names of everything optional that it can do.
+    pub features: Vec<&'static str>,
 }
 
 /// Every adapter of this machine, in the order in which [`crate::engine::Engine::named`] counts them.
@@ -32,11 +38,25 @@ fn describe(index: usize, adapter: &Adapter) -> AdapterInfo {
     let (info, limits) = (adapter.get_info(), adapter.limits());
     AdapterInfo {
         index,
-        device: device_info(info),
         max_array_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
         workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_workgroups: limits.max_compute_workgroups_per_dimension,
         immediates: adapter.features().contains(wgpu::Features::IMMEDIATES),
+        limits: BTreeMap::from([
+            ("max_buffer_size", limits.max_buffer_size),
+            ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
+            ("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
+            ("min_storage_buffer_offset_alignment", limits.min_storage_buffer_offset_alignment.into()),
+            ("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into()),
+            ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into()),
+            ("max_compute_workgroup_size_x", limits.max_compute_workgroup_size_x.into()),
+            ("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
+            ("max_immediate_size", limits.max_immediate_size.into()),
+            ("subgroup_min_size", info.subgroup_min_size.into()),
+            ("subgroup_max_size", info.subgroup_max_size.into()),
+        ]),
+        features: adapter.features().iter_names().map(|(name, _)| name).collect(),
+        device: device_info(info),
     }
 }
 

@@ -193,19 +193,16 @@ impl Arrays {
     pub(super) fn replay(&mut self, lists: &[(&[Dispatch], TileJob)], update: &Update) -> Result<(), Failure> {
         let bound = &self.bound;
         let count = lists.iter().map(|(dispatches, _)| dispatches.len()).sum();
-        self.commands.pass(count, |pass| {
-            for (dispatches, tile) in lists {
-                for dispatch in *dispatches {
-                    let Some(bound) = bound.get(&dispatch.variant) else {
-                        unreachable!("{} is not bound", dispatch.variant.kernel.name())
-                    };
-                    pass.pass.set_pipeline(&bound.pipeline.pipeline);
-                    pass.pass.set_bind_group(0, &bound.group, &[]);
-                    pass.launch(&dispatch.bytes(tile, update)[..dispatch.len]);
-                    let [x, y] = dispatch.grid.map(|extent| extent.workgroups(tile.quads, tile.slices));
-                    pass.pass.dispatch_workgroups(x, y, 1);
-                }
-            }
+        let all = lists.iter().flat_map(|(dispatches, tile)| dispatches.iter().map(move |dispatch| (dispatch, tile)));
+        self.commands.pass(count, all, |pass, (dispatch, tile)| {
+            let Some(bound) = bound.get(&dispatch.variant) else {
+                unreachable!("{} is not bound", dispatch.variant.kernel.name())
+            };
+            pass.pass.set_pipeline(&bound.pipeline.pipeline);
+            pass.pass.set_bind_group(0, &bound.group, &[]);
+            pass.launch(&dispatch.bytes(tile, update)[..dispatch.len]);
+            let grid = dispatch.grid.map(|extent| extent.workgroups(tile.quads, tile.slices));
+            pass.dispatch(dispatch.variant.kernel.name(), grid);
         })
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::adapter;
 use super::launch;
 use super::packs::Workgroup;
+use super::profile;
 use super::shader::{Binding, Passing, Variant};
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
@@ -89,7 +90,7 @@ impl Device {
     pub(super) fn open(adapter: &wgpu::Adapter) -> Result<Self> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hintflow"),
-            required_features: wgpu::Features::IMMEDIATES & adapter.features(),
+            required_features: (wgpu::Features::IMMEDIATES | profile::FEATURES) & adapter.features(),
             required_limits: adapter.limits(),
             ..Default::default()
         };

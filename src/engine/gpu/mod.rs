@@ -3,7 +3,7 @@
 //! `adapter` finds devices, `device` opens one and makes pipelines, `shader` holds the kernels and `launch` what
 //! each of them is told. `tables` turns a plan into arrays that kernels read, `record` a program into a list of
 //! dispatches (`shortcuts` finds those that need not be), `fit` chooses how many samples lie on the device at a time. `session` runs the programs of a model;
-//! `arrays` are what it holds on the device, `transfer` moves values and commands there and back.
+//! `arrays` are what it holds on the device, `transfer` moves values and commands there and back, `profile` times them.
 
 mod adapter;
 mod arrays;
@@ -14,6 +14,7 @@ mod launch;
 mod narrow;
 mod packs;
 mod panels;
+mod profile;
 mod record;
 mod session;
 mod shader;

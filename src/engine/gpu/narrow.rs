@@ -76,7 +76,8 @@ pub(super) fn again(
     let wanted = |id: StageId| {
         let narrow = tables.stages[id].narrow.as_ref()?;
         let chosen = choice.again.unwrap_or_else(|| narrow.is_much(rows));
-        let possible = turns.is_none_or(|turns| narrow.turns(rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP) <= turns);
+        let possible =
+            turns.is_none_or(|turns| narrow.turns(rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP) <= turns);
         (chosen && possible).then_some(id)
     };
     let backward = program.rows.iter().filter_map(|op| match op {
@@ -122,8 +123,7 @@ impl Need {
 
     fn with(self, more: Self) -> Self {
         let hidden = self.hidden + more.hidden;
-        let (middle, outer, biases) =
-            (self.middle + more.middle, self.outer + more.outer, self.biases + more.biases);
+        let (middle, outer, biases) = (self.middle + more.middle, self.outer + more.outer, self.biases + more.biases);
         let threads = (hidden * QUADS).max(middle).max(outer).max(biases);
         Self { threads, rows: self.rows + more.rows, hidden, middle, outer, biases }
     }

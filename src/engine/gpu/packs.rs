@@ -169,7 +169,9 @@ mod tests {
                 let mut words = vec![];
                 for packs in push_packs(&mut words, stage, 0, workgroup) {
                     let PackShape { quads, threads, rows } = packs.shape;
-                    assert!(threads <= workgroup.threads && threads % quads == 0 && rows * quads * 16 <= workgroup.bytes);
+                    assert!(
+                        threads <= workgroup.threads && threads % quads == 0 && rows * quads * 16 <= workgroup.bytes
+                    );
                     let mut seen = vec![0; stage.hidden_rows as usize];
                     for pack in words[packs.at as usize..].chunks(PACK).take(packs.count as usize) {
                         assert!(pack[1] * quads <= threads);

@@ -75,8 +75,7 @@ impl Panels {
                         let head = len as u32 + PANEL;
                         place(&mut places, shape, weight, [head, (len + forward) as u32], 1);
                         for o in 0..shape[1] {
-                            places[bias + o as usize][0] =
-                                len as u32 + o / PANEL * PANEL * (1 + shape[0]) + o % PANEL;
+                            places[bias + o as usize][0] = len as u32 + o / PANEL * PANEL * (1 + shape[0]) + o % PANEL;
                         }
                         len += forward + back;
                     }

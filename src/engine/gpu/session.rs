@@ -13,14 +13,15 @@ use super::compact::compact;
 use super::device::{Device, Failure};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{TileJob, Update};
-use super::panels::Panels;
 use super::narrow::again;
+use super::panels::Panels;
+use super::profile::Timer;
 use super::record::{self, Bounds, Choice, Dispatch, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
-use super::tune::Tuner;
 use super::transfer::{from_arena, to_arena};
-use crate::engine::{Footprint, Job, ProgramId, Session, StepJob, Values};
+use super::tune::Tuner;
+use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
@@ -458,6 +459,18 @@ impl Session for GpuSession {
 
     fn dispatches(&self, program: ProgramId) -> usize {
         self.programs[program.0].all().count()
+    }
+
+    fn begin_profile(&mut self) -> Result<()> {
+        self.arrays.commands.timer = Some(Timer::new(&self.device)?);
+        Ok(())
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<KernelTime>> {
+        match self.arrays.commands.timer.take() {
+            Some(timer) => timer.read(&self.device, &mut self.arrays.commands),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn footprint(&self) -> Footprint {

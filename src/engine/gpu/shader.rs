@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn every_file_in_shaders_is_a_kernel_or_shared() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
+        let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+        let folder = std::path::Path::new(&root).join("shaders");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().path())

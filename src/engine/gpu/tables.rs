@@ -129,7 +129,19 @@ fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, wo
     let packs = push_packs(words, stage, nodes, workgroup);
     let narrow = push_narrow(words, stage, nodes, workgroup);
     let wide = wide as u32;
-    StageTables { nodes, node_count: stage.nodes.len() as u32, packs, narrow, wide, walk, chains, slots, jobs, job_count, wide_jobs }
+    StageTables {
+        nodes,
+        node_count: stage.nodes.len() as u32,
+        packs,
+        narrow,
+        wide,
+        walk,
+        chains,
+        slots,
+        jobs,
+        job_count,
+        wide_jobs,
+    }
 }
 
 /// Writes a heading of (begin, length) per list, then the lists; returns where the heading begins.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::device::{Device, Failure};
 use super::launch::MAX_BYTES;
+use super::profile::Timer;
 use super::uploads::Uploads;
 use crate::error::{Error, Result};
 
@@ -65,6 +66,8 @@ pub(super) struct Commands {
     launch_buffer: Option<(wgpu::Buffer, wgpu::BindGroup)>,
     launch_uploads: Uploads,
     uploads: Uploads,
+    /// Times the dispatches, while there is one.
+    pub(super) timer: Option<Timer>,
 }
 
 impl Commands {
@@ -80,6 +83,7 @@ impl Commands {
             staged: 0,
             launches: Vec::new(),
             launch_buffer: None,
+            timer: None,
         };
         this.reserve_launches(LAUNCHES)?;
         Ok(this)
@@ -109,13 +113,18 @@ impl Commands {
     }
 
     /// The encoder of the next submission.
-    fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
+    pub(super) fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
         let device = &self.device.device;
         self.encoder.get_or_insert_with(|| device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()))
     }
 
-    /// Records at most `dispatches` dispatches in one compute pass.
-    pub(super) fn pass(&mut self, dispatches: usize, each: impl FnOnce(&mut Pass<'_>)) -> Result<(), Failure> {
+    /// Records `dispatches` dispatches, one per item, in one compute pass; in one each where a timer needs that.
+    pub(super) fn pass<T>(
+        &mut self,
+        dispatches: usize,
+        items: impl Iterator<Item = T>,
+        each: impl Fn(&mut Pass<'_>, T),
+    ) -> Result<(), Failure> {
         let launches = self.launches.len() / LAUNCH_PITCH;
         if self.launch_buffer.is_some() && launches + dispatches > self.launch_room() {
             self.submit()?;
@@ -123,10 +132,18 @@ impl Commands {
         }
         let device = self.device.clone();
         let encoder = self.encoder.get_or_insert_with(|| device.device.create_command_encoder(&Default::default()));
-        let buffered = self.launch_buffer.as_ref().map(|(_, group)| (group, &mut self.launches));
+        let per_pass = self.timer.as_ref().map_or(usize::MAX, Timer::per_pass);
+        let mut items = items.peekable();
         device.scoped(|| {
-            let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            each(&mut Pass { pass, buffered });
+            while items.peek().is_some() {
+                let timestamp_writes = self.timer.as_mut().and_then(|timer| timer.around_pass(&device.device));
+                let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
+                let pass = encoder.begin_compute_pass(&descriptor);
+                let buffered = self.launch_buffer.as_ref().map(|(_, group)| (group, &mut self.launches));
+                let timer = self.timer.as_mut().map(|timer| (timer, &device.device));
+                let mut pass = Pass { pass, buffered, timer };
+                items.by_ref().take(per_pass).for_each(|item| each(&mut pass, item));
+            }
         })
     }
 
@@ -260,9 +277,19 @@ fn lost(what: &str) -> Error {
 pub(super) struct Pass<'a> {
     pub(super) pass: wgpu::ComputePass<'a>,
     buffered: Option<(&'a wgpu::BindGroup, &'a mut Vec<u8>)>,
+    timer: Option<(&'a mut Timer, &'a wgpu::Device)>,
 }
 
 impl Pass<'_> {
+    /// Dispatches the kernel that is set.
+    pub(super) fn dispatch(&mut self, kernel: &'static str, [x, y]: [u32; 2]) {
+        let pass = &mut self.pass;
+        match &mut self.timer {
+            None => pass.dispatch_workgroups(x, y, 1),
+            Some((timer, device)) => timer.dispatch(device, pass, kernel, [x, y]),
+        }
+    }
+
     /// Sets the launch struct of the next dispatch.
     pub(super) fn launch(&mut self, bytes: &[u8]) {
         match &mut self.buffered {
@@ -277,11 +304,7 @@ impl Pass<'_> {
     }
 }
 
-fn launch_buffer(
-    device: &Device,
-    layout: &wgpu::BindGroupLayout,
-    launches: usize,
-) -> (wgpu::Buffer, wgpu::BindGroup) {
+fn launch_buffer(device: &Device, layout: &wgpu::BindGroupLayout, launches: usize) -> (wgpu::Buffer, wgpu::BindGroup) {
     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("launch"),
         size: (launches * LAUNCH_PITCH) as u64,

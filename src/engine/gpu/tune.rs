@@ -127,7 +127,8 @@ mod tests {
     fn what_cannot_be_used_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tuning.json");
-        for broken in ["", "{\"choices\":{\"a\":{\"forw", "[1]", "{\"choices\":{\"a\":{\"forward\":9,\"backward\":0}}}"] {
+        for broken in ["", "{\"choices\":{\"a\":{\"forw", "[1]", "{\"choices\":{\"a\":{\"forward\":9,\"backward\":0}}}"]
+        {
             std::fs::write(&file, broken).unwrap();
             let possible = |choice: Choice| choice.forward != Some(9);
             assert_eq!(Tuner::with_file(Some(file.clone()), false).choice("a", possible, || Ok(FOUND)).unwrap(), FOUND);

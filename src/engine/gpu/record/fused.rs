@@ -74,7 +74,8 @@ impl Recorder<'_> {
     }
 
     fn couple_loss(&mut self, couple: &Op, short: bool, loss: &Op, backward: Option<&Op>) -> Result<()> {
-        let (&Op::Couple { stage: id, x, st, .. }, &Op::Loss { z, log_det, loss, d_z, d_log_det }) = (couple, loss) else {
+        let (&Op::Couple { stage: id, x, st, .. }, &Op::Loss { z, log_det, loss, d_z, d_log_det }) = (couple, loss)
+        else {
             unreachable!("called for couplings and losses only")
         };
         let (stage, tables) = self.stage(id);

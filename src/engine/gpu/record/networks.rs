@@ -1,10 +1,10 @@
 //! The dispatches of a stage's networks: in packs where the nodes fit into a workgroup, else one by one.
 
 use super::{Extent, Head, NOWHERE, Recorder, dense_turns, layer_turns, tile};
+use crate::buffer::Buffer;
 use crate::engine::gpu::launch;
 use crate::engine::gpu::packs::Packs;
 use crate::engine::gpu::shader::{Kernel, Variant};
-use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::plan::Stage;
 use crate::program::Op;

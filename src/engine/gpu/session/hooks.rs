@@ -2,6 +2,7 @@
 
 use super::GpuSession;
 use crate::engine::ProgramId;
+use crate::engine::gpu::profile::Timer;
 use crate::engine::gpu::record::Choice;
 use crate::engine::gpu::shader::Kernel;
 
@@ -39,5 +40,10 @@ impl GpuSession {
     /// Streams data sets given from now on, whatever their size.
     pub(in crate::engine::gpu) fn stream_data(&mut self, streamed: bool) {
         self.most_data = if streamed { 0 } else { u64::MAX };
+    }
+
+    /// Gives every timed dispatch a pass, as on devices whose timestamps are at the ends of passes.
+    pub(in crate::engine::gpu) fn time_by_pass(&mut self) {
+        self.arrays.commands.timer.iter_mut().for_each(Timer::by_pass);
     }
 }

@@ -37,7 +37,8 @@ impl GpuSession {
         if numbers == 0 {
             return Ok(self.choice);
         }
-        let shapes: Vec<Vec<_>> = shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
+        let shapes: Vec<Vec<_>> =
+            shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
         let key = format!(
             "{}, hintflow {}, {} columns, {rows} samples, gradients: {}, {shapes:?}",
             self.device.info.arithmetic,
@@ -45,9 +46,8 @@ impl GpuSession {
             self.plan.spec.dim,
             program.has_gradients(),
         );
-        let possible = |choice: Choice| {
-            [choice.forward, choice.backward].into_iter().flatten().all(|number| number < numbers)
-        };
+        let possible =
+            |choice: Choice| [choice.forward, choice.backward].into_iter().flatten().all(|number| number < numbers);
         // Few samples share the weights that are read; then the arena may be faster.
         let arena = shapes.iter().all(|shapes| shapes.iter().all(|(shape, _)| shape.quads < 8));
         let candidates: Vec<Option<usize>> = (0..numbers).map(Some).chain(arena.then_some(None)).collect();

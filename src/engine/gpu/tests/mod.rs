@@ -7,6 +7,7 @@ mod backward;
 mod elementary;
 mod embedding;
 mod forward;
+mod profile;
 mod random;
 mod reference;
 mod training;

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Everything there is to learn from a machine with a GPU, in under six minutes: what the adapter can do, the engine's tests
+# on it, times of steps, samples and kernels, and plain PyTorch beside them. Needs nothing but what was built before.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+usage() {
+    cat <<'TEXT'
+usage: benches/gpu.sh [options]
+
+  --hintflow FILE      the program [target/release/hintflow]
+  --tests FILE         a test binary (`cargo test --no-run` prints their names): the library's, contract, fixtures; repeat it
+  --torch-step FILE    a script that times the same cases in PyTorch, see benches/compare.sh
+  --python FILE        the Python that has PyTorch [python3]
+  --torch-device D     [cuda]
+  --device D           number or name of an adapter [the real GPU that `auto` takes]
+  --cases A,B          to compare [lens1,lens1d0,lens2,lens2d0,cross4,cross4d0,small]
+  --kernels A,B        cases whose kernels are timed [lens2,cross4]
+  --minutes N          all in all [5.5]
+  --out DIR            keeps the results there
+  --quick              the smallest cases and times, to try the script on a software adapter
+
+Each part has a time of its own; one that fails or takes too long does not keep the others from running. The last thing
+printed is a table in Markdown.
+TEXT
+}
+
+hintflow=target/release/hintflow torch_step='' python=python3 torch_device=cuda device='' out='' minutes=5.5
+cases=lens1,lens1d0,lens2,lens2d0,cross4,cross4d0,small kernels=lens2,cross4 seconds=1 rounds=2 repeat=9
+tests=()
+while [ $# -gt 0 ]; do
+    option=$1
+    case $option in
+        -h | --help) usage; exit 0 ;;
+        --quick) cases=small kernels=small seconds=0.2 rounds=1 repeat=3; shift; continue ;;
+    esac
+    [ $# -ge 2 ] || { echo "gpu.sh: $option needs a value; --help lists the options" >&2; exit 2; }
+    case $option in
+        --hintflow) hintflow=$2 ;;
+        --tests) tests+=("$2") ;;
+        --torch-step) torch_step=$2 ;;
+        --python) python=$2 ;;
+        --torch-device) torch_device=$2 ;;
+        --device) device=$2 ;;
+        --cases) cases=$2 ;;
+        --kernels) kernels=$2 ;;
+        --minutes) minutes=$2 ;;
+        --out) out=$2 ;;
+        *) echo "gpu.sh: there is no option $option; --help lists them" >&2; exit 2 ;;
+    esac
+    shift 2
+done
+[ -x "$hintflow" ] || { echo "gpu.sh: no program $hintflow that can run here" >&2; exit 2; }
+if [ -z "$out" ]; then
+    out=$(mktemp -d)
+    trap 'rm -rf "$out"' EXIT
+fi
+mkdir -p "$out" || exit 1
+limit=$(awk -v minutes="$minutes" 'BEGIN { print int(60 * minutes) }')
+failed=()
+
+# Mesa's layer that sorts devices by display complains where there is none.
+[ -n "${XDG_RUNTIME_DIR:-}" ] || export NODEVICE_SELECT=1
+
+if [ -z "$device" ]; then
+    # "auto takes 0: NAME", or "auto takes cpu: ..." where there is no GPU.
+    device=$("$hintflow" devices | sed -n 's/^auto takes \([^:]*\):.*/\1/p')
+    if [ "$device" = cpu ] || [ -z "$device" ]; then
+        "$hintflow" devices
+        echo "gpu.sh: there is no real GPU here; --device names another adapter" >&2
+        exit 4
+    fi
+fi
+
+# Runs a part: its title, the file that keeps what it prints, its most seconds, the command.
+part() {
+    local title=$1 file=$2 most=$3 left=$((limit - SECONDS)) begun=$SECONDS status
+    shift 3
+    printf '\n## %s\n\n' "$title"
+    [ "$most" -le "$left" ] || most=$left
+    if [ "$most" -lt 3 ]; then
+        echo "left out: no time is left"
+        failed+=("$title: left out")
+        return
+    fi
+    timeout -k 5 "$most" "$@" 2>&1 | tee "$out/$file"
+    status=${PIPESTATUS[0]}
+    if [ "$status" = 124 ] || [ "$status" = 137 ]; then
+        failed+=("$title: stopped after $most s")
+    elif [ "$status" != 0 ]; then
+        failed+=("$title: exit code $status")
+    fi
+    echo "($((SECONDS - begun)) s)"
+}
+
+part "Devices" devices.txt 20 "$hintflow" devices --limits
+if command -v nvidia-smi >/dev/null; then part "Driver" driver.txt 20 nvidia-smi; fi
+
+# Test binaries find their files by the first variable and the adapter by the second.
+export CARGO_MANIFEST_DIR=$PWD HINTFLOW_TEST_DEVICE=$device
+for binary in ${tests[@]+"${tests[@]}"}; do
+    case $binary in */*) ;; *) binary=./$binary ;; esac
+    name=$(basename "$binary")
+    part "Tests of $name on adapter $device" "tests-$name.txt" 70 "$binary" gpu:: --test-threads 4
+done
+
+compare=(benches/compare.sh --hintflow "$hintflow" --python "$python" --device "$device" --torch-device "$torch_device"
+    --repeat "$repeat" --seconds "$seconds" --together)
+if [ -n "$torch_step" ]; then compare+=(--torch-step "$torch_step"); fi
+bench=(--device "$device" --seconds "$seconds" --case "$kernels")
+part "Steps and samples" compare.txt 150 "${compare[@]}" --rounds "$rounds" --cases "$cases" --on input
+part "Kernels" kernels.txt 60 "$hintflow" bench kernels "${bench[@]}"
+part "Steps in detail" steps.txt 30 "$hintflow" bench step "${bench[@]}"
+part "Networks that see transformed columns" compare-output.txt 60 "${compare[@]}" --rounds 1 --cases "$kernels" --on output
+
+printf '\n## Result\n\n'
+# The line of the adapter and the facts below it.
+"$hintflow" devices | awk -v device="$device" '$1 == device { $1 = ""; print "On" $0 ":"; getline; print $0; exit }' |
+    sed 's/^ *//'
+printf '\nNetworks see untransformed columns:\n\n'
+grep '^|' "$out/compare.txt" || echo "nothing was timed"
+if [ "$(grep -c '^|' "$out/compare-output.txt" 2>/dev/null)" -gt 2 ]; then
+    printf '\nNetworks see transformed columns:\n\n'
+    grep '^|' "$out/compare-output.txt"
+fi
+for name in ${tests[@]+"${tests[@]}"}; do
+    printf '\n%s: %s\n' "$(basename "$name")" "$(sed -n 's/^test result: \(.*\); [0-9]* measured.*/\1/p' "$out/tests-$(basename "$name").txt")"
+done
+printf '\n%s s in all\n' "$SECONDS"
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'FAILED  %s\n' "${failed[@]}"
+    exit 1
+fi

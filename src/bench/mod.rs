@@ -1,0 +1,97 @@
+//! Timing on any engine: training steps, sampling, and the kernels of both. `hintflow bench` and the benches measure with it.
+//!
+//! A [`Bench`] is a model of a [`Case`] on a device whose results have been compared with those of another way of
+//! computing them: nothing is timed before that. `check` is that comparison (`definition` its f64 side), `spread` repeats
+//! and sums up, `timing` has whole steps and draws, `kernels` their parts, `products` the matrix products of the CPU
+//! engine one by one, and `cost` counts operations and bytes.
+
+mod case;
+mod check;
+mod cost;
+mod definition;
+mod kernels;
+mod products;
+mod spread;
+mod timing;
+
+use serde::Serialize;
+
+pub use case::{CASES, Case};
+pub use check::{Agreement, Deviation};
+pub use kernels::{DispatchTime, KernelRow, KernelTimes, Part};
+pub use products::{Product, ProductKind, ProductTime};
+pub use spread::{Effort, Spread};
+pub use timing::{SampleTiming, StepTiming};
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::flow::Flow;
+use crate::plan::ConditionOn;
+
+/// A model to time, on a device that was seen to compute it right.
+pub struct Bench {
+    case: Case,
+    flow: Flow,
+    agreement: Agreement,
+}
+
+/// What was timed, and where.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Subject {
+    /// Name of the case.
+    pub case: &'static str,
+    /// "cpu" or "gpu".
+    pub device: &'static str,
+    /// Name of the adapter.
+    pub adapter: String,
+    /// Its driver.
+    pub driver: String,
+    /// What the networks see.
+    pub condition_on: ConditionOn,
+    /// P.
+    pub params: usize,
+    /// B.
+    pub batch: usize,
+    /// How the device's results were checked before.
+    pub check: Agreement,
+}
+
+impl Bench {
+    /// Puts a case on a device and checks what the device computes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Wrong`] where the device computes something else, [`crate::Error::Device`] where the model does not
+    /// fit, [`crate::Error::DeviceLost`] where the device fails.
+    pub fn new(case: Case, condition_on: ConditionOn, engine: &Engine) -> Result<Self> {
+        let agreement = check::check(&case, condition_on, engine)?;
+        Ok(Self { case, flow: case.builder(condition_on).build(engine)?, agreement })
+    }
+
+    /// The case.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// The device.
+    pub fn engine(&self) -> &Engine {
+        self.flow.engine()
+    }
+
+    fn subject(&self) -> Subject {
+        let info = self.engine().info();
+        Subject {
+            case: self.case.name,
+            device: info.engine,
+            adapter: info.name,
+            driver: info.driver,
+            condition_on: self.flow.spec().condition_on,
+            params: self.flow.parameters(),
+            batch: self.case.batch,
+            check: self.agreement.clone(),
+        }
+    }
+
+    fn on_gpu(&self) -> bool {
+        self.engine().info().engine == "gpu"
+    }
+}

@@ -1,0 +1,160 @@
+//! Times of whole training steps and draws of samples.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::{Bench, Effort, Spread, Subject, cost};
+use crate::engine::{ProgramId, Session, StepJob};
+use crate::error::{Error, Result};
+use crate::flow::Memory;
+use crate::flow::programs::{self, Name};
+use crate::optim::Adam;
+use crate::rng::{self, Stream};
+
+/// Most steps that are sent in a row.
+const IN_A_ROW: f64 = 50.0;
+
+/// Time of one training step: gather, noise, forward, backward, clamp, Adam.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepTiming {
+    /// What was timed, and where.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// Median, milliseconds, of a step that the host waits for.
+    pub step_ms: f64,
+    /// All of these steps, milliseconds.
+    pub spread: Spread,
+    /// Mean, milliseconds, of steps that are sent in a row, as in training; on a GPU.
+    pub step_ms_in_a_row: Option<f64>,
+    /// 6 P B floating-point operations over the median, 10^9 per second.
+    pub gflops: f64,
+    /// Dispatches of one step; 0 on the native engine.
+    pub dispatches: usize,
+    /// Bytes that the operations of a step read and write one by one, which is more than they do where a dispatch runs
+    /// several; on a GPU.
+    pub bytes_moved: Option<u64>,
+    /// Bytes held on the device: weights, moments, gradients, activations, data.
+    pub peak_bytes: usize,
+}
+
+/// Time of drawing one batch of samples, with their copy to the host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SampleTiming {
+    /// What was timed, and where.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// Median, milliseconds.
+    pub sample_ms: f64,
+    /// All draws, milliseconds.
+    pub spread: Spread,
+    /// 2 P B floating-point operations over the median, 10^9 per second.
+    pub gflops: f64,
+    /// Dispatches of one draw on one tile; 0 on the native engine.
+    pub dispatches: usize,
+    /// Bytes that the operations of a draw read and write one by one; on a GPU.
+    pub bytes_moved: Option<u64>,
+    /// Bytes held on the device.
+    pub peak_bytes: usize,
+}
+
+impl Bench {
+    /// Times training steps.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the model does not fit, [`Error::DeviceLost`] where the device fails.
+    pub fn step(&self, effort: &Effort) -> Result<StepTiming> {
+        let id = self.prepare_step()?;
+        self.flow.with_session(|session| {
+            let times = effort.times(|number| self.one_step(session, id, number))?;
+            let spread = Spread::of_times(&times);
+            let step_ms_in_a_row = if self.on_gpu() {
+                let most = effort.repeats.map_or(effort.seconds * 1e3 / spread.median, |repeats| repeats as f64);
+                let count = most.clamp(1.0, IN_A_ROW) as u32;
+                let start = Instant::now();
+                for number in 0..count {
+                    session.step(id, &self.step_job(number))?;
+                }
+                finite(session.loss()?, count)?;
+                Some(start.elapsed().as_secs_f64() * 1e3 / f64::from(count))
+            } else {
+                None
+            };
+            Ok(StepTiming {
+                subject: self.subject(),
+                step_ms: spread.median,
+                spread,
+                step_ms_in_a_row,
+                gflops: self.gflops(6.0, spread.median),
+                dispatches: session.dispatches(id),
+                bytes_moved: self.bytes_moved(Name::Step(Memory::Stored)),
+                peak_bytes: session.footprint().total(),
+            })
+        })
+    }
+
+    /// Times the drawing of batches of samples.
+    ///
+    /// # Errors
+    /// As [`Bench::step`].
+    pub fn sample(&self, effort: &Effort) -> Result<SampleTiming> {
+        let batch = self.case.batch;
+        let times =
+            effort.times(|number| self.flow.sample_from(batch, 1, u64::from(number) * batch as u64).map(drop))?;
+        let spread = Spread::of_times(&times);
+        let id = self.flow.sampler()?;
+        let (dispatches, peak_bytes) =
+            self.flow.with_session(|session| Ok((session.dispatches(id), session.footprint().total())))?;
+        Ok(SampleTiming {
+            subject: self.subject(),
+            sample_ms: spread.median,
+            spread,
+            gflops: self.gflops(2.0, spread.median),
+            dispatches,
+            bytes_moved: self.bytes_moved(Name::Sample),
+            peak_bytes,
+        })
+    }
+
+    /// Puts data on the device for training steps.
+    pub(super) fn prepare_step(&self) -> Result<ProgramId> {
+        let batch = self.case.batch;
+        let mut data = vec![0.0; batch * self.case.dim as usize];
+        rng::fill_normals(1, Stream::Data, 0, 0, &mut data);
+        let id = self.flow.compiled(Name::Step(Memory::Stored), batch)?;
+        self.flow.with_session(|session| {
+            session.set_data(Arc::from(data))?;
+            session.set_order(&(0..batch as u32).collect::<Vec<_>>())
+        })?;
+        Ok(id)
+    }
+
+    fn step_job(&self, number: u32) -> StepJob {
+        let adam = Adam::default().step(1e-3, u64::from(number) + 1);
+        StepJob { first: 0, rows: self.case.batch, noise: 0.01, seed: 1, step: number, adam }
+    }
+
+    /// Runs a step and waits for it.
+    pub(super) fn one_step(&self, session: &mut dyn Session, id: ProgramId, number: u32) -> Result<()> {
+        session.step(id, &self.step_job(number))?;
+        finite(session.loss()?, number)
+    }
+
+    fn gflops(&self, per_parameter: f64, milliseconds: f64) -> f64 {
+        per_parameter * self.flow.parameters() as f64 * self.case.batch as f64 / (milliseconds * 1e6)
+    }
+
+    /// On the CPU most of it stays in cache.
+    fn bytes_moved(&self, name: Name) -> Option<u64> {
+        let program = programs::record(name, self.flow.plan());
+        let bytes = || cost::costs(&program, true).values().map(|cost| cost.bytes(self.case.batch)).sum();
+        self.on_gpu().then(bytes)
+    }
+}
+
+/// A step whose loss is no number is not worth its time.
+fn finite(loss: f32, number: u32) -> Result<()> {
+    let what = || format!("after {} steps of the bench the loss is {loss}, so they are not timed", number + 1);
+    if loss.is_finite() { Ok(()) } else { Err(Error::Wrong { what: what() }) }
+}
