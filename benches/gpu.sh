@@ -114,9 +114,9 @@ part "Steps in detail" steps.txt 30 "$hintflow" bench step "${bench[@]}"
 part "Networks that see transformed columns" compare-output.txt 60 "${compare[@]}" --rounds 1 --cases "$kernels" --on output
 
 printf '\n## Result\n\n'
-# The line of the adapter and the facts below it.
-"$hintflow" devices | awk -v device="$device" '$1 == device { $1 = ""; print "On" $0 ":"; getline; print $0; exit }' |
-    sed 's/^ *//'
+# The adapter that was timed, and what is said of it among the devices.
+adapter=$(sed -n 's/^[a-z0-9]* on \(.*\)$/\1/p' "$out/steps.txt" 2>/dev/null | head -n 1)
+echo "${adapter:-unknown adapter}:$(awk -v name="$adapter" 'name != "" && index($0, name) { getline; print; exit }' "$out/devices.txt" | sed 's/^ */ /')"
 printf '\nNetworks see untransformed columns:\n\n'
 grep '^|' "$out/compare.txt" || echo "nothing was timed"
 if [ "$(grep -c '^|' "$out/compare-output.txt" 2>/dev/null)" -gt 2 ]; then

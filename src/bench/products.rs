@@ -111,7 +111,7 @@ impl Product {
         match self.kind {
             ProductKind::Forward => product::forward(shape, sizes, w, x, out, Start::Bias(b), End::Relu),
             ProductKind::DataGradient => product::data_gradient(shape, sizes, w, out, x, Start::Zero, End::Mask(mask)),
-            ProductKind::WeightGradient => product::weight_gradient(shape, sizes, out, x, w, Some(b)),
+            ProductKind::WeightGradient => product::weight_gradient(shape, sizes, out, x, w, Some(b), false),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients.
 
-use super::Shape;
 use super::product::{self, End, Start};
+use super::{Gradients, Shape};
 use crate::plan::Mix;
 
 /// `to = Q from` or `to = Q^T from`.
@@ -15,7 +15,7 @@ pub(crate) fn forward(shape: Shape, mix: &Mix, transpose: bool, weights: &[f32],
     }
 }
 
-/// `d_from = Q^T d_to`; where Q is trained, adds `d_to from^T` to its gradient.
+/// `d_from = Q^T d_to`; where Q is trained, sums `d_to from^T` in its gradient.
 pub(crate) fn backward(
     shape: Shape,
     mix: &Mix,
@@ -23,12 +23,12 @@ pub(crate) fn backward(
     from: &[f32],
     d_to: &[f32],
     d_from: &mut [f32],
-    gradients: &mut [f32],
+    gradients: &mut Gradients<'_>,
 ) {
     forward(shape, mix, true, weights, d_to, d_from);
     if mix.reflections.is_some() {
         let n = mix.dim as usize;
-        let d_q = &mut gradients[mix.q as usize..mix.q as usize + n * n];
-        product::weight_gradient(shape, [n, n], d_to, from, d_q, None);
+        let d_q = &mut gradients.values[mix.q as usize..mix.q as usize + n * n];
+        product::weight_gradient(shape, [n, n], d_to, from, d_q, None, gradients.fresh);
     }
 }

@@ -37,6 +37,13 @@ pub(crate) struct Tile {
 #[repr(C, align(64))]
 struct Line([f32; LANES]);
 
+/// Gradients of the weights, summed over tiles, in the layout of the weights.
+pub(crate) struct Gradients<'a> {
+    pub(crate) values: &'a mut [f32],
+    /// Whether this is the first tile: it writes what the others add to, which saves clearing the values.
+    pub(crate) fresh: bool,
+}
+
 /// Extent of the rows of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {

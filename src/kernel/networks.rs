@@ -1,7 +1,7 @@
 //! `Networks`: s and t of every node of a stage, three layers each (spec, section 1), and their backward.
 
-use super::Shape;
 use super::product::{self, End, Start};
+use super::{Gradients, Shape};
 use crate::plan::{Net, Node, Stage};
 
 /// Buffers of one network: its hidden activations and its output.
@@ -87,7 +87,7 @@ pub(crate) fn backward(
     d_st: &[f32],
     [d_first, d_second]: [&mut [f32]; 2],
     d_x: &mut [f32],
-    gradients: &mut [f32],
+    gradients: &mut Gradients<'_>,
 ) {
     for node in &stage.nodes {
         let sizes = layers(node);
@@ -121,10 +121,10 @@ fn layer_gradient(
     index: usize,
     d_out: &[f32],
     x: &[f32],
-    gradients: &mut [f32],
+    gradients: &mut Gradients<'_>,
 ) {
     let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
     // A layer's biases follow its weights in the arena (`plan::params`).
-    let (d_w, d_b) = gradients[w..b + n].split_at_mut(n * k);
-    product::weight_gradient(shape, [n, k], d_out, x, d_w, Some(d_b));
+    let (d_w, d_b) = gradients.values[w..b + n].split_at_mut(n * k);
+    product::weight_gradient(shape, [n, k], d_out, x, d_w, Some(d_b), gradients.fresh);
 }

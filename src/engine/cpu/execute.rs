@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::Source;
 use super::profile::Clock;
-use crate::kernel::{Tile, couple, gather, loss, mix, networks, walk};
+use super::session::vectors;
+use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
 use crate::program::{Op, Program};
 
@@ -33,7 +34,7 @@ impl Model {
         program: &Program,
         tile: &mut Tile,
         place: &Place<'_>,
-        gradients: &mut [f32],
+        mut gradients: Gradients<'_>,
         clock: Option<&Clock>,
     ) -> f64 {
         if let Source::Job(job) = place.source {
@@ -45,14 +46,25 @@ impl Model {
         }
         let ops = program.rows.iter();
         match clock {
-            None => ops.map(|op| self.execute(op, tile, place, gradients)).sum(),
+            None => ops.map(|op| self.execute(op, tile, place, &mut gradients)).sum(),
             Some(clock) => {
-                ops.enumerate().map(|(i, op)| clock.time(i, || self.execute(op, tile, place, gradients))).sum()
+                ops.enumerate().map(|(i, op)| clock.time(i, || self.execute(op, tile, place, &mut gradients))).sum()
             }
         }
     }
 
-    fn execute(&self, op: &Op, tile: &mut Tile, place: &Place<'_>, gradients: &mut [f32]) -> f64 {
+    /// Prepares a partial gradient for its first tile, which writes the gradients of networks and of Q rather than add to
+    /// them. The vectors of reflections get theirs from that of Q, after all tiles.
+    pub(super) fn clear_what_no_tile_writes(&self, gradient: &mut [f32]) {
+        if cfg!(test) {
+            gradient.fill(f32::NAN);
+        }
+        for vectors in self.mixes.iter().filter_map(vectors) {
+            gradient[vectors].fill(0.0);
+        }
+    }
+
+    fn execute(&self, op: &Op, tile: &mut Tile, place: &Place<'_>, gradients: &mut Gradients<'_>) -> f64 {
         let shape = tile.shape();
         let (weights, scale) = (self.weights.as_slice(), self.plan.spec.scale);
         let stage = |id: usize| &self.plan.stages[id];

@@ -10,7 +10,7 @@ use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
-use crate::kernel::{Tile, adam, reflect};
+use crate::kernel::{Gradients, Tile, adam, reflect};
 use crate::plan::{Mix, Plan};
 use crate::program::{Program, StepOp};
 
@@ -27,6 +27,9 @@ pub(super) struct CpuSession {
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
     written: usize,
     programs: Vec<Compiled>,
+    /// Sums of the loss over the samples of each group.
+    losses: Vec<f64>,
+    /// Mean loss of the last run.
     loss: f32,
     /// Times of operations, while they are taken.
     profile: Option<Vec<KernelTime>>,
@@ -75,6 +78,7 @@ impl CpuSession {
             second_moments: zeros(trained, "moments of the weights")?,
             model,
             partials: Vec::new(),
+            losses: Vec::new(),
             written: 0,
             programs: Vec::new(),
             loss: f32::NAN,
@@ -85,6 +89,16 @@ impl CpuSession {
     /// The partial gradients that the last run wrote.
     fn partials(&self) -> impl Iterator<Item = &[f32]> + Clone {
         self.partials.chunks_exact(self.model.plan.layout.gradient_len()).take(self.written)
+    }
+
+    /// A whole program. It moves to the pool once: with every move a thread has to be woken.
+    fn all(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
+        let pool = self.pool.clone();
+        pool.install(|| {
+            self.prepare(id);
+            self.tiles(id, rows, source, outputs);
+            self.finish(id, source);
+        });
     }
 
     /// Operations before the tiles.
@@ -103,57 +117,51 @@ impl CpuSession {
         }
     }
 
-    /// Runs all tiles of a batch.
+    /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing.
     fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
         let compiled = &self.programs[id.0];
+        let program = &compiled.program;
         let model = &self.model;
-        let clock = self.profile.is_some().then(|| Clock::new(&compiled.program));
-        let one = |tiling: Tiling, i: usize, gradients: &mut [f32], outputs: &mut [&mut [f32]]| {
+        let clock = self.profile.is_some().then(|| Clock::new(program));
+        let with_gradients = program.has_gradients();
+        let tiling = if with_gradients { Tiling::step(&model.plan, rows) } else { Tiling::run(&model.plan, rows) };
+        let pieces = cut(program, tiling, outputs);
+        let one = |i: usize, gradients: Gradients<'_>| {
             let range = tiling.rows(i);
             let place = Place { source, first: range.start, batch: rows };
             compiled.with_tile(tiling.capacity(), range.len(), |tile| {
-                let loss = model.run(&compiled.program, tile, &place, gradients, clock.as_ref());
-                for (buffer, samples) in compiled.program.outputs.iter().zip(outputs) {
-                    tile.store(*buffer, samples);
+                let loss = model.run(program, tile, &place, gradients, clock.as_ref());
+                if let Some(piece) = pieces.get(i) {
+                    let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
+                    for (buffer, samples) in program.outputs.iter().zip(piece.iter_mut()) {
+                        tile.store(*buffer, samples);
+                    }
                 }
                 loss
             })
         };
-        if compiled.program.has_gradients() {
-            let tiling = Tiling::step(&model.plan, rows);
-            let mut pieces = cut(&compiled.program, tiling, outputs);
-            let mut pieces_of_groups = Vec::new();
-            for g in (0..tiling.groups()).rev() {
-                pieces_of_groups.push(pieces.split_off(tiling.group(g).start));
-            }
-            pieces_of_groups.reverse();
-            let partials = self.partials.par_chunks_exact_mut(model.plan.layout.gradient_len());
+        if with_gradients {
             self.written = tiling.groups();
-            let losses: Vec<f64> = self.pool.install(|| {
-                let groups = partials.zip(pieces_of_groups).enumerate();
-                let sums = groups.map(|(g, (partial, mut pieces))| {
-                    partial.fill(0.0);
-                    tiling.group(g).zip(&mut pieces).map(|(i, piece)| one(tiling, i, partial, piece)).sum::<f64>()
-                });
-                sums.collect()
+            let partials = self.partials.par_chunks_exact_mut(model.plan.layout.gradient_len());
+            let groups = partials.zip(&mut self.losses).take(tiling.groups()).enumerate();
+            groups.for_each(|(g, (partial, loss))| {
+                model.clear_what_no_tile_writes(partial);
+                let tiles = tiling.group(g).enumerate();
+                *loss = tiles.map(|(nth, i)| one(i, Gradients { values: partial, fresh: nth == 0 })).sum();
             });
-            self.loss = (losses.iter().sum::<f64>() / rows as f64) as f32;
+            self.loss = (self.losses[..tiling.groups()].iter().sum::<f64>() / rows as f64) as f32;
         } else {
-            let tiling = Tiling::run(&model.plan, rows);
-            let pieces = cut(&compiled.program, tiling, outputs);
-            self.pool.install(|| {
-                pieces.into_par_iter().enumerate().for_each(|(i, mut piece)| {
-                    one(tiling, i, &mut [], &mut piece);
-                });
+            (0..tiling.tiles()).into_par_iter().for_each(|i| {
+                one(i, Gradients { values: &mut [], fresh: true });
             });
         }
         if let (Some(profile), Some(clock)) = (&mut self.profile, clock) {
-            profile.extend(clock.read(&compiled.program));
+            profile.extend(clock.read(program));
         }
     }
 
     /// Operations after the tiles.
-    fn finish(&mut self, id: ProgramId, job: Option<&StepJob>) {
+    fn finish(&mut self, id: ProgramId, source: &Source<'_>) {
         for i in 0..self.programs[id.0].program.finish.len() {
             let op = self.programs[id.0].program.finish[i];
             let start = Instant::now();
@@ -161,7 +169,7 @@ impl CpuSession {
                 StepOp::Reflect { .. } => unreachable!("{op:?} comes before the tiles"),
                 StepOp::ReflectBackward { mix } => self.reflect_backward(mix),
                 StepOp::Adam => {
-                    let Some(job) = job else { unreachable!("an update needs a training step") };
+                    let Source::Batch(job) = source else { unreachable!("an update needs a training step") };
                     self.update(job);
                 }
             }
@@ -189,12 +197,10 @@ impl CpuSession {
         let weights = self.model.weights[..trained].par_chunks_mut(UPDATE_SLICE);
         let first = self.first_moments.par_chunks_mut(UPDATE_SLICE);
         let second = self.second_moments.par_chunks_mut(UPDATE_SLICE);
-        self.pool.install(|| {
-            weights.zip(first.zip(second)).enumerate().for_each(|(i, (weights, (first, second)))| {
-                let range = i * UPDATE_SLICE..i * UPDATE_SLICE + weights.len();
-                let partials = partials.clone().map(|p| &p[range.clone()]);
-                adam::update(&job.adam, adam::Slice { weights, first, second }, partials);
-            });
+        weights.zip(first.zip(second)).enumerate().for_each(|(i, (weights, (first, second)))| {
+            let range = i * UPDATE_SLICE..i * UPDATE_SLICE + weights.len();
+            let partials = partials.clone().map(|p| &p[range.clone()]);
+            adam::update(&job.adam, adam::Slice { weights, first, second }, partials);
         });
     }
 
@@ -221,13 +227,16 @@ fn zeros(len: usize, what: &str) -> Result<Vec<f32>> {
 }
 
 /// Where the reflection vectors of a mixing lie.
-fn vectors(mix: &Mix) -> Option<std::ops::Range<usize>> {
+pub(super) fn vectors(mix: &Mix) -> Option<std::ops::Range<usize>> {
     let len = (mix.dim * mix.dim) as usize;
     mix.reflections.map(|at| at as usize..at as usize + len)
 }
 
-/// Cuts every output into the pieces of the tiles: for each tile one slice per output.
-fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Vec<Vec<&'a mut [f32]>> {
+/// Cuts every output into the pieces of the tiles: for each tile one slice per output, which its thread locks.
+fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Vec<Mutex<Vec<&'a mut [f32]>>> {
+    if outputs.is_empty() {
+        return Vec::new();
+    }
     let mut pieces: Vec<Vec<&'a mut [f32]>> = (0..tiling.tiles()).map(|_| Vec::new()).collect();
     for (buffer, output) in program.outputs.iter().zip(outputs) {
         let mut rest = output.as_mut_slice();
@@ -237,7 +246,7 @@ fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Ve
             rest = tail;
         }
     }
-    pieces
+    pieces.into_iter().map(Mutex::new).collect()
 }
 
 impl Session for CpuSession {
@@ -245,7 +254,9 @@ impl Session for CpuSession {
         let compiled = Compiled { program, idle: Mutex::new(Vec::new()) };
         if compiled.program.has_gradients() && self.partials.is_empty() {
             let len = self.model.plan.layout.gradient_len();
-            self.partials = zeros(len * groups(&self.model.plan), "partial gradients")?;
+            let groups = groups(&self.model.plan);
+            self.partials = zeros(len * groups, "partial gradients")?;
+            self.losses = vec![0.0; groups];
         }
         self.programs.push(compiled);
         Ok(ProgramId(self.programs.len() - 1))
@@ -258,9 +269,7 @@ impl Session for CpuSession {
         if job.rows == 0 {
             self.written = if program.has_gradients() { 0 } else { self.written };
         } else {
-            self.prepare(id);
-            self.tiles(id, job.rows, &Source::Job(job), &mut outputs);
-            self.finish(id, None);
+            self.all(id, job.rows, &Source::Job(job), &mut outputs);
         }
         Ok(outputs)
     }
@@ -278,9 +287,7 @@ impl Session for CpuSession {
     }
 
     fn step(&mut self, id: ProgramId, job: &StepJob) -> Result<()> {
-        self.prepare(id);
-        self.tiles(id, job.rows, &Source::Batch(job), &mut []);
-        self.finish(id, Some(job));
+        self.all(id, job.rows, &Source::Batch(job), &mut []);
         Ok(())
     }
 

@@ -13,6 +13,9 @@ pub(super) fn groups(plan: &Plan) -> usize {
     (FLOATS / plan.layout.gradient_len().max(1)).clamp(2, MOST)
 }
 
+/// Samples a group has where the batch is small.
+const GROUP_ROWS: usize = 64;
+
 /// Samples a tile should hold. Small models keep weights, gradients and activations in the second-level cache with
 /// about 160 samples; the weights of large ones do not fit it, so more samples must share each load.
 fn target(plan: &Plan) -> usize {
@@ -31,7 +34,8 @@ impl Tiling {
     /// Tiles of a training step: a multiple of the groups where the batch is large enough.
     pub(super) fn step(plan: &Plan, rows: usize) -> Self {
         let vectors = rows.div_ceil(LANES);
-        let groups = groups(plan);
+        // A group that has few samples spends its time on its gradients' sums rather than on products.
+        let groups = groups(plan).min(rows.div_ceil(GROUP_ROWS)).max(1);
         let per_group = rows.div_ceil(groups * target(plan)).max(1);
         let tiles = (groups * per_group).min(vectors).max(1);
         Self { rows, tiles, groups: groups.min(tiles) }

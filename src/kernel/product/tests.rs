@@ -68,13 +68,18 @@ fn check_products() {
                 let mut d_w = numbers(7, n * k);
                 let mut d_b = numbers(8, n);
                 let (w_before, b_before) = (d_w.clone(), d_b.clone());
-                weight_gradient(shape, [n, k], &d, &x, &mut d_w, Some(&mut d_b));
+                weight_gradient(shape, [n, k], &d, &x, &mut d_w, Some(&mut d_b), false);
+                let (mut fresh_w, mut fresh_b) = (vec![f32::NAN; n * k], vec![f32::NAN; n]);
+                weight_gradient(shape, [n, k], &d, &x, &mut fresh_w, Some(&mut fresh_b), true);
                 for o in 0..n {
                     let row = |r: usize| f(d[o * stride + r]);
-                    assert_close("bias", d_b[o], f(b_before[o]) + (0..width).map(row).sum::<f64>());
+                    let sum: f64 = (0..width).map(row).sum();
+                    assert_close("bias", d_b[o], f(b_before[o]) + sum);
+                    assert_close("fresh bias", fresh_b[o], sum);
                     for i in 0..k {
                         let sum: f64 = (0..width).map(|r| row(r) * f(x[i * stride + r])).sum();
                         assert_close("weight", d_w[o * k + i], f(w_before[o * k + i]) + sum);
+                        assert_close("fresh weight", fresh_w[o * k + i], sum);
                     }
                 }
             }

@@ -9,7 +9,7 @@ use super::load;
 use crate::kernel::simd::{self, Kernel, Simd};
 use crate::kernel::{LANES, Shape};
 
-/// `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples: `d_w` is `[n, k]`.
+/// `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples: `d_w` is `[n, k]`. With `fresh` they are set instead.
 pub(crate) fn weight_gradient(
     shape: Shape,
     [n, k]: [usize; 2],
@@ -17,8 +17,9 @@ pub(crate) fn weight_gradient(
     x: &[f32],
     d_w: &mut [f32],
     d_b: Option<&mut [f32]>,
+    fresh: bool,
 ) {
-    simd::run(WeightGradient { shape, sizes: [n, k], d_out, x, d_w, d_b });
+    simd::run(WeightGradient { shape, sizes: [n, k], d_out, x, d_w, d_b, fresh });
 }
 
 struct WeightGradient<'a> {
@@ -28,6 +29,7 @@ struct WeightGradient<'a> {
     x: &'a [f32],
     d_w: &'a mut [f32],
     d_b: Option<&'a mut [f32]>,
+    fresh: bool,
 }
 
 impl Kernel for WeightGradient<'_> {
@@ -62,8 +64,16 @@ impl WeightGradient<'_> {
                     *sum = S::mul_add(S::splat(1.0), load::<S>(row, at), *sum);
                 }
             }
-            d_b.iter_mut().zip(S::sums(sums)).for_each(|(d_b, sum)| *d_b += sum);
+            put(d_b, S::sums(sums), self.fresh);
         }
+    }
+}
+
+/// Sets or adds to no more than four values.
+#[inline(always)]
+fn put(to: &mut [f32], sums: [f32; 4], fresh: bool) {
+    for (to, sum) in to.iter_mut().zip(sums) {
+        *to = if fresh { sum } else { *to + sum };
     }
 }
 
@@ -188,7 +198,11 @@ impl WeightGradient<'_> {
         for (j, sums) in sums.into_iter().enumerate() {
             let row = &mut self.d_w[(o + j) * k + i..(o + j + 1) * k];
             for (sum, to) in sums.into_iter().zip(row.chunks_mut(S::WIDTH)) {
-                S::add_to(sum, to);
+                if self.fresh && first == 0 {
+                    S::store_first(sum, to);
+                } else {
+                    S::add_to(sum, to);
+                }
             }
         }
     }
@@ -254,8 +268,7 @@ impl WeightGradient<'_> {
         }
         let k = self.sizes[1];
         for (a, sums) in sums.into_iter().enumerate() {
-            let to = &mut self.d_w[(o + a) * k + i..][..I];
-            to.iter_mut().zip(S::sums(sums)).for_each(|(to, sum)| *to += sum);
+            put(&mut self.d_w[(o + a) * k + i..][..I], S::sums(sums), self.fresh);
         }
     }
 }

@@ -37,6 +37,18 @@ impl Simd for Avx2 {
         unsafe { _mm256_storeu_ps(to, vector) }
     }
     #[inline(always)]
+    fn store_first(vector: __m256, to: &mut [f32]) {
+        if to.len() == 8 {
+            // SAFETY: see above.
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), vector) }
+        } else {
+            let mut values = [0.0; 8];
+            // SAFETY: see above.
+            unsafe { _mm256_storeu_ps(values.as_mut_ptr(), vector) };
+            to.iter_mut().zip(values).for_each(|(to, v)| *to = v);
+        }
+    }
+    #[inline(always)]
     fn add_to(vector: __m256, to: &mut [f32]) {
         if to.len() == 8 {
             // SAFETY: see above.

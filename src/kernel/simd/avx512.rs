@@ -12,6 +12,12 @@ pub(super) fn run(kernel: impl Kernel) {
     kernel.run::<Avx512>();
 }
 
+/// The mask of the first `n` lanes.
+#[inline(always)]
+fn first(n: usize) -> u16 {
+    if n >= 16 { u16::MAX } else { (1 << n) - 1 }
+}
+
 // The intrinsics below are safe in functions with the right target feature, but trait methods cannot have one.
 // SAFETY of every block: `Avx512` is private to this module and reaches a kernel through `run` alone, which the caller
 // may enter only on a processor with AVX-512F; pointers are the caller's promise, lengths of slices are checked.
@@ -37,8 +43,13 @@ impl Simd for Avx512 {
         unsafe { _mm512_storeu_ps(to, vector) }
     }
     #[inline(always)]
+    fn store_first(vector: __m512, to: &mut [f32]) {
+        // SAFETY: see above; lanes beyond the slice are masked.
+        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first(to.len()), vector) }
+    }
+    #[inline(always)]
     fn add_to(vector: __m512, to: &mut [f32]) {
-        let mask = if to.len() >= 16 { 0xffff } else { (1u16 << to.len()) - 1 };
+        let mask = first(to.len());
         // SAFETY: see above; lanes beyond the slice are masked.
         unsafe {
             let sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to.as_ptr()), vector);

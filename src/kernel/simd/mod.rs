@@ -35,6 +35,8 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `to` points to `WIDTH` values.
     unsafe fn store(vector: Self::Vector, to: *mut f32);
+    /// Writes the first values, at most `WIDTH`.
+    fn store_first(vector: Self::Vector, to: &mut [f32]);
     /// Adds the first values, at most `WIDTH`, to what is there.
     fn add_to(vector: Self::Vector, to: &mut [f32]);
     /// `a * b + c`.
@@ -103,6 +105,7 @@ mod tests {
             for n in 0..=4 {
                 let mut to = [1.0; 16];
                 S::add_to(load(3), &mut to[..n]);
+                S::store_first(load(3), &mut to[8..8 + n]);
                 self.0.push(to);
             }
             let mut to = [1.0; 16];
@@ -154,7 +157,8 @@ mod tests {
             assert_eq!(want[12 + 16 + i][11], 0.0);
         }
         for (n, to) in want[5..10].iter().enumerate() {
-            assert!(to.iter().enumerate().all(|(i, &v)| v == 1.0 + if i < n { number(3 + i) } else { 0.0 }));
+            assert!(to[..8].iter().enumerate().all(|(i, &v)| v == 1.0 + if i < n { number(3 + i) } else { 0.0 }));
+            assert!(to[8..].iter().enumerate().all(|(i, &v)| v == if i < n { number(3 + i) } else { 1.0 }));
         }
         for (i, sum) in want[11][..4].iter().enumerate() {
             assert_eq!(*sum, (0..16).map(|lane| number(40 * i + lane)).sum::<f32>());

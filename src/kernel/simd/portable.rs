@@ -26,6 +26,10 @@ impl Simd for Portable {
         unsafe { to.cast::<[f32; 4]>().write(vector) }
     }
     #[inline(always)]
+    fn store_first(vector: [f32; 4], to: &mut [f32]) {
+        to.iter_mut().zip(vector).for_each(|(to, v)| *to = v);
+    }
+    #[inline(always)]
     fn add_to(vector: [f32; 4], to: &mut [f32]) {
         to.iter_mut().zip(vector).for_each(|(to, v)| *to += v);
     }
