@@ -14,4 +14,6 @@ pub(crate) fn gpu() -> Engine {
         Err(_) => Engine::gpu(),
     }
     .expect("an adapter")
+    // Tests meet many models once; and they leave the user's cache alone.
+    .untuned()
 }

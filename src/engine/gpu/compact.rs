@@ -81,6 +81,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::engine::gpu::narrow::{again, wide_rows};
+    use crate::engine::gpu::packs::Workgroup;
+    use crate::engine::gpu::panels::Panels;
+    use crate::engine::gpu::record::Choice;
+    use crate::engine::gpu::tables::Tables;
+    use crate::flow::programs::{Name, record};
     use crate::plan::{Plan, Spec};
     use crate::tape::{Memory, Tape, Then};
 
@@ -116,5 +122,19 @@ mod tests {
             };
             assert_eq!(disjoint(before), disjoint(after));
         }
+    }
+
+    /// NVIDIA's limit of an array; more tiles would be more dispatches.
+    #[test]
+    fn a_large_batch_of_a_deep_recursion_is_one_tile() {
+        let plan = Arc::new(Plan::new(&Spec { dim: 100, width: 263, blocks: 4, ..Spec::default() }).unwrap());
+        let workgroup = Workgroup { bytes: 49_152, threads: 512 };
+        let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
+        let program = record(Name::Step(Memory::Stored), &plan);
+        let again = again(&tables, &program, Choice::default(), 10_000, None);
+        assert_eq!(again.len(), 4);
+        let less = compact(&program, |id| Some(wide_rows(&plan.stages[id], &tables.stages[id])));
+        let bytes = |program: &Program| u64::from(program.arena_rows) * 10_016 * 4;
+        assert!(bytes(&program) > 1 << 31 && bytes(&less) < 1 << 30, "{} {}", bytes(&program), bytes(&less));
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::fit::{TILE_SAMPLES, TILE_STEP};
 use super::packs::{PackShape, Workgroup};
 use super::record::Choice;
-use super::tables::{NODE, Tables};
+use super::tables::{NODE, StageTables, Tables};
 use crate::buffer::Buffer;
 use crate::plan::{Node, Stage};
 use crate::program::{Op, Program, StageId};
@@ -95,6 +95,11 @@ pub(super) fn again(
     // Of a stage all or none.
     let whole = |id: StageId| backward.iter().filter(|other| other.0 == id).all(kept);
     backward.iter().map(|one| one.0).filter(|&id| whole(id)).filter_map(wanted).collect()
+}
+
+/// Hidden rows of the nodes that are not narrow, which come first.
+pub(super) fn wide_rows(stage: &Stage, tables: &StageTables) -> u32 {
+    stage.nodes[..tables.wide as usize].iter().map(|node| 2 * node.hidden).sum()
 }
 
 /// What nodes need of a workgroup.

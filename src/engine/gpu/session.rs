@@ -13,7 +13,7 @@ use super::compact::compact;
 use super::device::{Device, Failure};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{TileJob, Update};
-use super::narrow::again;
+use super::narrow::{again, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
 use super::record::{self, Bounds, Choice, Dispatch, Recorder};
@@ -223,8 +223,7 @@ impl GpuSession {
             let tables = &self.tables.stages[stage];
             // Networks that run one by one go through these rows.
             let packed = choice.forward.is_some() && !tables.packs.is_empty();
-            let wide = &self.plan.stages[stage].nodes[..tables.wide as usize];
-            (packed && again.contains(&stage)).then(|| wide.iter().map(|node| 2 * node.hidden).sum())
+            (packed && again.contains(&stage)).then(|| wide_rows(&self.plan.stages[stage], tables))
         })
     }
 

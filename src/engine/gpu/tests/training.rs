@@ -250,6 +250,10 @@ fn a_step_has_few_dispatches() {
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected, "{blocks} blocks of {dim} columns, {mix_first}");
+        // One more per stage where narrow nodes are computed again.
+        session.choose(Choice { again: Some(true), ..Choice::default() });
+        let id = session.compile(trainer(&plan), 32).unwrap();
+        assert_eq!(session.dispatches(id), expected + blocks as usize, "{blocks} blocks of {dim} columns, {mix_first}");
     }
 }
 
