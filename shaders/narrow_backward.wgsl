@@ -29,27 +29,6 @@ override THREADS: u32 = 256u;
 override ROWS: u32 = 80u;
 var<workgroup> act: array<vec4<f32>, ROWS * PITCH>;
 
-// Adds the inputs act[row + k * PITCH], k < count, times the half panel's weights from `at` on.
-fn add_rows(start: Four, at: u32, first: u32, count: u32) -> Four {
-    var sum = start;
-    var w = at;
-    var row = first;
-    for (var k = count / 4u; k > 0u; k--) {
-        add_input_four(&sum, w, act[row]);
-        add_input_four(&sum, w + 2u, act[row + PITCH]);
-        add_input_four(&sum, w + 4u, act[row + 2u * PITCH]);
-        add_input_four(&sum, w + 6u, act[row + 3u * PITCH]);
-        w += 8u;
-        row += 4u * PITCH;
-    }
-    for (var k = count % 4u; k > 0u; k--) {
-        add_input_four(&sum, w, act[row]);
-        w += 2u;
-        row += PITCH;
-    }
-    return sum;
-}
-
 fn put_rows(value: Four, at: u32, count: u32) {
     act[at] = value.a;
     if (count > 1u) { act[at + PITCH] = value.b; }
@@ -76,11 +55,6 @@ fn masked_four(g: Four, h: Four) -> Four {
 // The half panel of four outputs from `first` on, of panels with that many vec4 each.
 fn half_panel(at: u32, first: u32, length: u32) -> u32 {
     return at + (first / 8u) * length + (first / 4u) % 2u;
-}
-
-fn biases_four(at: u32) -> Four {
-    let u = panels[at];
-    return Four(vec4<f32>(u.x), vec4<f32>(u.y), vec4<f32>(u.z), vec4<f32>(u.w));
 }
 
 @compute @workgroup_size(THREADS)
@@ -139,13 +113,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             workgroupBarrier();
             if (works) {
                 let panel = half_panel(net.panel.x, item.first, panel_length(net.upper));
-                put_rows(rectify_four(add_rows(biases_four(panel), panel + 2u, inputs, net.upper)), own_front, left);
+                put_rows(rectify_four(add_rows(biases_four(panel), panel + 2u, inputs, PITCH, net.upper)), own_front, left);
             }
             workgroupBarrier();
             var hidden = zero_four();
             if (works) {
                 let panel = half_panel(net.panel.y, item.first, panel_length(net.hidden));
-                hidden = rectify_four(add_rows(biases_four(panel), panel + 2u, front, net.hidden));
+                hidden = rectify_four(add_rows(biases_four(panel), panel + 2u, front, PITCH, net.hidden));
                 put_rows(hidden, own_rear, left);
             }
             workgroupBarrier();
@@ -153,7 +127,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             d_bias.z = add_row(d_bias.z, bias.rows.z);
             if (works) {
                 let panel = half_panel(net.back.z, item.first, 2u * net.lower);
-                hidden = masked_four(add_rows(zero_four(), panel, outs, net.lower), hidden);
+                hidden = masked_four(add_rows(zero_four(), panel, outs, PITCH, net.lower), hidden);
             }
             workgroupBarrier();
             if (works) { put_rows(hidden, own_rear, left); }
@@ -168,7 +142,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                     act[own_front + 2u * PITCH],
                     act[own_front + 3u * PITCH],
                 );
-                hidden = masked_four(add_rows(zero_four(), panel, rear, net.hidden), h);
+                hidden = masked_four(add_rows(zero_four(), panel, rear, PITCH, net.hidden), h);
             }
             workgroupBarrier();
             if (works) { put_rows(hidden, own_front, left); }
@@ -205,6 +179,6 @@ fn send(pack: u32, group: u32, lane: u32, which: u32, quad: u32) {
             if (count > 3u) { sum.d = arena[at + 3u * stride]; }
         }
         let panel = half_panel(net.back.x, upper.first, 2u * net.hidden);
-        store_four(add_rows(sum, panel, place.front * PITCH + lane, net.hidden), at, count);
+        store_four(add_rows(sum, panel, place.front * PITCH + lane, PITCH, net.hidden), at, count);
     }
 }

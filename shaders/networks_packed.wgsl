@@ -57,29 +57,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         let out = item_at(pack.outs, i);
         let owner = net_at(out.node, which);
         let panel = owner.panel.z + (out.first / 8u) * panel_length(owner.hidden) + (out.first / 4u) % 2u;
-        let four = add_act_four(panel, out.row * QUADS + lane, owner.hidden);
+        let four = add_rows(biases_four(panel), panel + 2u, out.row * QUADS + lane, QUADS, owner.hidden);
         if (live) { store_four(four, (launch.st + owner.st + out.first) * stride + quad, owner.lower - out.first); }
     }
-}
-
-// Half a panel: biases and weights of four outputs; `at` is where its biases are.
-fn add_act_four(at: u32, first: u32, count: u32) -> Four {
-    let u = panels[at];
-    var sum = Four(vec4<f32>(u.x), vec4<f32>(u.y), vec4<f32>(u.z), vec4<f32>(u.w));
-    var w = at + 2u;
-    var row = first;
-    for (var k = count / 4u; k > 0u; k--) {
-        add_input_four(&sum, w, act[row]);
-        add_input_four(&sum, w + 2u, act[row + QUADS]);
-        add_input_four(&sum, w + 4u, act[row + 2u * QUADS]);
-        add_input_four(&sum, w + 6u, act[row + 3u * QUADS]);
-        w += 8u;
-        row += 4u * QUADS;
-    }
-    for (var k = count % 4u; k > 0u; k--) {
-        add_input_four(&sum, w, act[row]);
-        w += 2u;
-        row += QUADS;
-    }
-    return sum;
 }

@@ -119,7 +119,7 @@ kernels! {
     /// Q x or Q^T x.
     Mix "mix" ["tile" "four" "mixing"] Mix,
     /// The networks of a stage, in packs.
-    NetworksPacked "networks_packed" ["tile" "net" "eight" "four" "arena" "act"] NetworksPacked,
+    NetworksPacked "networks_packed" ["tile" "net" "eight" "four" "arena" "act" "rows"] NetworksPacked,
     /// The networks of a stage too wide for packs.
     Networks "networks" ["tile" "net" "eight" "arena" "layer"] Networks,
     /// The affine maps of a stage.
@@ -143,7 +143,7 @@ kernels! {
     /// Gradients of the activations of networks too wide for packs.
     NetworksBackward "networks_backward" ["tile" "net" "eight" "arena"] NetworksBackward,
     /// Backward of narrow networks, gradients of weights included.
-    NarrowBackward "narrow_backward" ["tile" "net" "narrow" "outer" "four"] NarrowBackward,
+    NarrowBackward "narrow_backward" ["tile" "net" "narrow" "outer" "four" "rows"] NarrowBackward,
     /// Gradients of weights.
     WeightGradient "weight_gradient" ["tile" "outer"] WeightGradient,
     /// Gradients that the networks send to the columns.

@@ -19,8 +19,8 @@ struct Cache {
 
 /// Measures and remembers.
 pub(super) struct Tuner {
-    /// Whether software adapters are measured too; tests do.
-    pub(super) software: bool,
+    /// Whether it measures where it does not pay, too; tests do.
+    pub(super) always: bool,
     file: Option<PathBuf>,
     known: Mutex<BTreeMap<String, Choice>>,
 }
@@ -32,9 +32,9 @@ impl Tuner {
         Self::with_file(folder.map(|folder| folder.join("hintflow/tuning.json")), false)
     }
 
-    /// One that remembers in that file; `software`: measures software adapters, too.
-    pub(super) fn with_file(file: Option<PathBuf>, software: bool) -> Self {
-        Self { software, file, known: Mutex::default() }
+    /// One that remembers in that file; `always`: measures where it does not pay, too.
+    pub(super) fn with_file(file: Option<PathBuf>, always: bool) -> Self {
+        Self { always, file, known: Mutex::default() }
     }
 
     /// The choice for `key`: a known one that is `possible`, else what `measure` finds.

@@ -17,6 +17,8 @@ use crate::program::{Op, Program};
 const REPLAYS: usize = 4;
 /// Timings of a variant, of which the fastest counts.
 const TIMINGS: usize = 3;
+/// Samples for which it pays to measure.
+const WORTHWHILE: usize = 500;
 /// A variant takes the place of the first one where it is faster than that part of its time: less is noise.
 const WORTH: f64 = 0.97;
 
@@ -24,7 +26,8 @@ impl GpuSession {
     /// The variants to use for a program.
     pub(super) fn tune(&mut self, program: &Program, rows: usize) -> Result<Choice> {
         let Some(tuner) = self.tuner.clone() else { return Ok(self.choice) };
-        if self.device.software && !tuner.software {
+        // Few samples are done before it has been found out how. Numbers of samples near each other share what was found.
+        if !tuner.always && (self.device.software || rows < WORTHWHILE) {
             return Ok(self.choice);
         }
         let stages = program.rows.iter().filter_map(|op| match op {
@@ -40,10 +43,11 @@ impl GpuSession {
         let shapes: Vec<Vec<_>> =
             shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
         let key = format!(
-            "{}, hintflow {}, {} columns, {rows} samples, gradients: {}, {shapes:?}",
+            "{}, hintflow {}, {} columns, up to {} samples, gradients: {}, {shapes:?}",
             self.device.info.arithmetic,
             env!("CARGO_PKG_VERSION"),
             self.plan.spec.dim,
+            rows.next_power_of_two(),
             program.has_gradients(),
         );
         let possible =

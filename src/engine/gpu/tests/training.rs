@@ -291,10 +291,10 @@ fn tuning_changes_no_bit_and_is_remembered() {
         assert!((&loss, &state) == (&plain.0, &plain.1));
         assert!(kernels.contains(&forward) && kernels.contains(&backward), "{kernels:?}");
     }
-    // Software adapters are not worth it.
+    // It does not pay for few samples, nor on software adapters.
     std::fs::remove_file(&file).unwrap();
     run(Some(tuner(false)));
-    assert_eq!(file.exists(), !device().software);
+    assert!(!file.exists());
 }
 
 #[test]
