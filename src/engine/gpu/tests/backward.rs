@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::gpu::shader::Kernel;
+use crate::flow::programs::{Name, record};
 use crate::plan::Mixing;
 use crate::tape::{Memory, Tape, Then};
 
@@ -97,20 +98,17 @@ fn gradients_over_several_slices() {
 #[test]
 fn narrow_nodes_computed_again() {
     let device = device();
-    for (dim, width, condition_on, kernels) in [
-        (7, 150, ConditionOn::Input, 1),
-        (20, 104, ConditionOn::Input, 1),
-        (9, 24, ConditionOn::Output, 3),
-        (1, 5, ConditionOn::Input, 1),
+    for (dim, width, condition_on, memory, kernels) in [
+        (7, 150, ConditionOn::Input, Memory::Stored, 2),
+        (20, 104, ConditionOn::Input, Memory::Stored, 2),
+        // All but the last are left by the inverse.
+        (20, 104, ConditionOn::Input, Memory::Reversible, 1),
+        (9, 24, ConditionOn::Output, Memory::Stored, 6),
+        (9, 24, ConditionOn::Output, Memory::Reversible, 6),
+        (1, 5, ConditionOn::Input, Memory::Stored, 2),
     ] {
-        let plan = plan(Spec { dim, width, condition_on, blocks: 1, mixing: Mixing::None, ..Spec::default() });
-        let mut tape = Tape::training(plan.clone(), Memory::Stored);
-        let (x, log_det) = (tape.input(), tape.log_det());
-        let z = plan.blocks[0].stages.clone().fold(x, |z, stage| tape.couple(stage, z, log_det));
-        tape.loss(z, log_det);
-        tape.backward();
-        let d_x = tape.gradient(x);
-        let program = tape.finish("model", vec![d_x], Then::Gradients);
+        let plan = plan(Spec { dim, width, condition_on, blocks: 2, ..Spec::default() });
+        let program = record(Name::LossGradients(memory), &plan);
         let rows = 300;
         let input = numbers(11, rows * dim as usize, 1.0);
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
