@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use hintflow::bench::{Bench, Case, Effort, Part, Product};
+use hintflow::flow::Memory;
 use hintflow::plan::ConditionOn;
 use hintflow::{Engine, Flow};
 
@@ -43,7 +44,7 @@ fn one_block(c: &mut Criterion) {
 fn operations(c: &mut Criterion) {
     let engine = Engine::cpu_with_threads(1).expect("CPU engine");
     let case = Case::named("small").expect("a case");
-    let bench = Bench::new(case, ConditionOn::Input, &engine).expect("a right engine");
+    let bench = Bench::new(case, ConditionOn::Input, Memory::Stored, &engine).expect("a right engine");
     let times = |part, repeats: usize| {
         bench.kernels(part, &Effort { repeats: Some(repeats), ..Effort::default() }).expect("times").kernels
     };

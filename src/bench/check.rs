@@ -70,16 +70,16 @@ impl Deviation {
 ///
 /// # Errors
 /// [`Error::Wrong`] naming the first results that are too far from what they should be.
-pub(super) fn check(case: &Case, condition_on: ConditionOn, engine: &Engine) -> Result<Agreement> {
+pub(super) fn check(case: &Case, condition_on: ConditionOn, memory: Memory, engine: &Engine) -> Result<Agreement> {
     let flow = |engine: &Engine| model(case, condition_on, 1, engine);
     let rows = case.batch.min(ROWS);
     let mut x = vec![0.0; rows * case.dim as usize];
     rng::fill_normals(2, Stream::Data, 0, 0, &mut x);
     let info = engine.info();
     let (against, values) = if info.engine == "cpu" {
-        ("the definition in f64", against_definition(&flow(engine)?, &x, rows)?)
+        ("the definition in f64", against_definition(&flow(engine)?, memory, &x, rows)?)
     } else {
-        ("the CPU engine", against_cpu(&flow(engine)?, &flow(&Engine::cpu()?)?, &x, rows)?)
+        ("the CPU engine", against_cpu(&flow(engine)?, &flow(&Engine::cpu()?)?, memory, &x, rows)?)
     };
     let Some(Deviation { what, worst, bound }) = values.iter().find(|deviation| !deviation.is_good()) else {
         return Ok(Agreement { against, rows, values });
@@ -129,8 +129,8 @@ struct Stepped {
 }
 
 /// One training step on x, last row first, with an update that grows with the gradient.
-fn step(flow: &Flow, x: &[f32], rows: usize, noise: f32) -> Result<Stepped> {
-    let id = flow.compiled(programs::Name::Step(Memory::Stored), rows)?;
+fn step(flow: &Flow, memory: Memory, x: &[f32], rows: usize, noise: f32) -> Result<Stepped> {
+    let id = flow.compiled(programs::Name::Step(memory), rows)?;
     flow.with_session(|session| {
         session.set_data(Arc::from(x))?;
         session.set_order(&(0..rows as u32).rev().collect::<Vec<_>>())?;
@@ -146,7 +146,7 @@ fn update() -> Adam {
 }
 
 /// All results of a device beside those of the CPU engine.
-fn against_cpu(device: &Flow, cpu: &Flow, x: &[f32], rows: usize) -> Result<Vec<Deviation>> {
+fn against_cpu(device: &Flow, cpu: &Flow, memory: Memory, x: &[f32], rows: usize) -> Result<Vec<Deviation>> {
     let z = device.encode(x)?;
     let want = cpu.encode(x)?;
     let mut values = vec![
@@ -156,7 +156,7 @@ fn against_cpu(device: &Flow, cpu: &Flow, x: &[f32], rows: usize) -> Result<Vec<
         Deviation::of("samples", &device.sample(rows, SEED)?, &cpu.sample(rows, SEED)?, VALUES),
     ];
     let before = cpu.to_file()?.weights;
-    let (got, want) = (step(device, x, rows, 0.01)?, step(cpu, x, rows, 0.01)?);
+    let (got, want) = (step(device, memory, x, rows, 0.01)?, step(cpu, memory, x, rows, 0.01)?);
     values.extend([
         Deviation::of("losses", &[got.loss], &[want.loss], VALUES),
         Deviation::of("gradients", &got.gradients, &want.gradients, GRADIENTS),
@@ -166,7 +166,7 @@ fn against_cpu(device: &Flow, cpu: &Flow, x: &[f32], rows: usize) -> Result<Vec<
 }
 
 /// All results of the CPU engine by other ways.
-fn against_definition(flow: &Flow, x: &[f32], rows: usize) -> Result<Vec<Deviation>> {
+fn against_definition(flow: &Flow, memory: Memory, x: &[f32], rows: usize) -> Result<Vec<Deviation>> {
     let (plan, weights) = (flow.plan().clone(), flow.to_file()?.weights);
     let Encoded { z, log_det } = flow.encode(x)?;
     let few = &x[..rows.min(DEFINITION_ROWS) * plan.spec.dim as usize];
@@ -178,7 +178,7 @@ fn against_definition(flow: &Flow, x: &[f32], rows: usize) -> Result<Vec<Deviati
         Deviation::of("samples", &flow.encode(&flow.sample(rows, SEED)?)?.z, &normals(&plan, rows), VALUES),
     ];
 
-    let Stepped { loss, gradients, weights: stepped } = step(flow, x, rows, 0.0)?;
+    let Stepped { loss, gradients, weights: stepped } = step(flow, memory, x, rows, 0.0)?;
     let trained = plan.layout.trained;
     let square: f64 = gradients[..trained].iter().map(|&g| f64::from(g) * f64::from(g)).sum();
     // The loss as a function of the distance along its gradient.
@@ -245,10 +245,14 @@ mod tests {
 
     #[test]
     fn the_engines_pass() {
-        for condition_on in [ConditionOn::Input, ConditionOn::Output] {
-            let agreement = check(&TINY, condition_on, &Engine::cpu_with_threads(2).unwrap()).unwrap();
+        for (condition_on, memory) in [
+            (ConditionOn::Input, Memory::Stored),
+            (ConditionOn::Output, Memory::Stored),
+            (ConditionOn::Input, Memory::Reversible),
+        ] {
+            let agreement = check(&TINY, condition_on, memory, &Engine::cpu_with_threads(2).unwrap()).unwrap();
             assert_eq!((agreement.rows, agreement.values.len()), (40, 7));
-            let agreement = check(&TINY, condition_on, &Engine::gpu().unwrap()).unwrap();
+            let agreement = check(&TINY, condition_on, memory, &Engine::gpu().unwrap()).unwrap();
             assert_eq!((agreement.against, agreement.values.len()), ("the CPU engine", 7));
         }
     }
@@ -258,7 +262,7 @@ mod tests {
         let cpu = Engine::cpu_with_threads(1).unwrap();
         let flow = |seed| model(&TINY, ConditionOn::Input, seed, &cpu).unwrap();
         let x: Vec<f32> = normals(flow(1).plan(), 40);
-        let values = against_cpu(&flow(2), &flow(1), &x, 40).unwrap();
+        let values = against_cpu(&flow(2), &flow(1), Memory::Stored, &x, 40).unwrap();
         assert!(values.iter().all(|deviation| !deviation.is_good()), "{values:?}");
     }
 }

@@ -117,9 +117,14 @@ fn forward(plan: &Plan, op: &Op) -> Cost {
         }
         Op::Couple { stage, .. } => floats(2 * n + sizes(stage).0 + 1),
         Op::Uncouple { stage, .. } => floats(2 * n + sizes(stage).0),
-        Op::Walk { stage, .. } => {
-            let (_, _, weights) = sizes(stage);
-            Cost { flops: 2 * weights, floats: 2 * n, weights, ..Cost::default() }
+        Op::Walk { stage, keep, .. } => {
+            let (st, hidden, weights) = sizes(stage);
+            Cost {
+                flops: 2 * weights,
+                floats: 2 * n + if keep { st + 2 * hidden } else { 0 },
+                weights,
+                ..Cost::default()
+            }
         }
         Op::Loss { .. } => floats(2 * n + 3),
         Op::CoupleBackward { stage, .. } => floats(3 * n + 2 * sizes(stage).0 + 1),

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::{Bench, Effort, Spread, Subject, cost};
 use crate::engine::{Job, KernelTime, Session};
 use crate::error::Result;
-use crate::flow::Memory;
 use crate::flow::programs::{self, Name};
 
 /// What is taken apart.
@@ -106,7 +105,7 @@ impl Bench {
             .collect();
         let ms: f64 = dispatches.iter().map(|dispatch| dispatch.ms).sum();
         let program = match part {
-            Part::Step => Name::Step(Memory::Stored),
+            Part::Step => Name::Step(self.memory),
             Part::Sample => Name::Sample,
         };
         let gpu = self.on_gpu();

@@ -25,13 +25,14 @@ pub use timing::{SampleTiming, StepTiming};
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::flow::Flow;
+use crate::flow::{Flow, Memory};
 use crate::plan::ConditionOn;
 
 /// A model to time, on a device that was seen to compute it right.
 pub struct Bench {
     case: Case,
     flow: Flow,
+    memory: Memory,
     agreement: Agreement,
 }
 
@@ -48,6 +49,8 @@ pub struct Subject {
     pub driver: String,
     /// What the networks see.
     pub condition_on: ConditionOn,
+    /// What training steps keep of their activations.
+    pub memory_mode: Memory,
     /// P.
     pub params: usize,
     /// B.
@@ -57,14 +60,14 @@ pub struct Subject {
 }
 
 impl Bench {
-    /// Puts a case on a device and checks what the device computes.
+    /// Puts a case on a device and checks what the device computes; `memory` is that of training steps.
     ///
     /// # Errors
     /// [`crate::Error::Wrong`] where the device computes something else, [`crate::Error::Device`] where the model does not
     /// fit, [`crate::Error::DeviceLost`] where the device fails.
-    pub fn new(case: Case, condition_on: ConditionOn, engine: &Engine) -> Result<Self> {
-        let agreement = check::check(&case, condition_on, engine)?;
-        Ok(Self { case, flow: case.builder(condition_on).build(engine)?, agreement })
+    pub fn new(case: Case, condition_on: ConditionOn, memory: Memory, engine: &Engine) -> Result<Self> {
+        let agreement = check::check(&case, condition_on, memory, engine)?;
+        Ok(Self { case, flow: case.builder(condition_on).build(engine)?, memory, agreement })
     }
 
     /// The case.
@@ -85,6 +88,7 @@ impl Bench {
             adapter: info.name,
             driver: info.driver,
             condition_on: self.flow.spec().condition_on,
+            memory_mode: self.memory,
             params: self.flow.parameters(),
             batch: self.case.batch,
             check: self.agreement.clone(),

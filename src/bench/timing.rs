@@ -6,9 +6,8 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::{Bench, Effort, Spread, Subject, cost};
-use crate::engine::{ProgramId, Session, StepJob};
+use crate::engine::{Footprint, ProgramId, Session, StepJob};
 use crate::error::{Error, Result};
-use crate::flow::Memory;
 use crate::flow::programs::{self, Name};
 use crate::optim::Adam;
 use crate::rng::{self, Stream};
@@ -35,8 +34,10 @@ pub struct StepTiming {
     /// Bytes that the operations of a step read and write one by one, which is more than they do where a dispatch runs
     /// several; on a GPU.
     pub bytes_moved: Option<u64>,
-    /// Bytes held on the device: weights, moments, gradients, activations, data.
+    /// Bytes held on the device.
     pub peak_bytes: usize,
+    /// What they are for.
+    pub memory: Footprint,
 }
 
 /// Time of drawing one batch of samples, with their copy to the host.
@@ -57,6 +58,8 @@ pub struct SampleTiming {
     pub bytes_moved: Option<u64>,
     /// Bytes held on the device.
     pub peak_bytes: usize,
+    /// What they are for.
+    pub memory: Footprint,
 }
 
 impl Bench {
@@ -88,8 +91,9 @@ impl Bench {
                 step_ms_in_a_row,
                 gflops: self.gflops(6.0, spread.median),
                 dispatches: session.dispatches(id),
-                bytes_moved: self.bytes_moved(Name::Step(Memory::Stored)),
+                bytes_moved: self.bytes_moved(Name::Step(self.memory)),
                 peak_bytes: session.footprint().total(),
+                memory: session.footprint(),
             })
         })
     }
@@ -104,8 +108,8 @@ impl Bench {
             effort.times(|number| self.flow.sample_from(batch, 1, u64::from(number) * batch as u64).map(drop))?;
         let spread = Spread::of_times(&times);
         let id = self.flow.sampler()?;
-        let (dispatches, peak_bytes) =
-            self.flow.with_session(|session| Ok((session.dispatches(id), session.footprint().total())))?;
+        let (dispatches, memory) =
+            self.flow.with_session(|session| Ok((session.dispatches(id), session.footprint())))?;
         Ok(SampleTiming {
             subject: self.subject(),
             sample_ms: spread.median,
@@ -113,7 +117,8 @@ impl Bench {
             gflops: self.gflops(2.0, spread.median),
             dispatches,
             bytes_moved: self.bytes_moved(Name::Sample),
-            peak_bytes,
+            peak_bytes: memory.total(),
+            memory,
         })
     }
 
@@ -122,7 +127,7 @@ impl Bench {
         let batch = self.case.batch;
         let mut data = vec![0.0; batch * self.case.dim as usize];
         rng::fill_normals(1, Stream::Data, 0, 0, &mut data);
-        let id = self.flow.compiled(Name::Step(Memory::Stored), batch)?;
+        let id = self.flow.compiled(Name::Step(self.memory), batch)?;
         self.flow.with_session(|session| {
             session.set_data(Arc::from(data))?;
             session.set_order(&(0..batch as u32).collect::<Vec<_>>())

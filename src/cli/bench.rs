@@ -8,6 +8,8 @@ use hintflow::bench::{
     Bench as Timed, CASES, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread, StepTiming,
     Subject,
 };
+use hintflow::engine::Footprint;
+use hintflow::flow::Memory;
 use hintflow::plan::ConditionOn;
 
 use super::device::DeviceArgs;
@@ -55,6 +57,9 @@ struct Options {
     /// What the networks of a node see
     #[arg(long, value_enum, default_value_t = On::Input)]
     condition_on: On,
+    /// What a training step keeps of its activations
+    #[arg(long, value_enum, default_value_t = Keep::Stored)]
+    memory: Keep,
     /// Seconds to measure for each result; at least five repeats
     #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
     seconds: f64,
@@ -83,6 +88,23 @@ enum On {
     Input,
     /// Transformed columns, as in the authors' code
     Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Keep {
+    /// All of them
+    Stored,
+    /// Those of the last block; the others are computed again
+    Reversible,
+}
+
+impl From<Keep> for Memory {
+    fn from(keep: Keep) -> Self {
+        match keep {
+            Keep::Stored => Self::Stored,
+            Keep::Reversible => Self::Reversible,
+        }
+    }
 }
 
 impl From<On> for ConditionOn {
@@ -154,7 +176,7 @@ impl Options {
         let engine: Engine = self.device.open()?;
         let effort = Effort { seconds: self.seconds, repeats: self.repeat.map(|repeat| repeat as usize) };
         for case in cases {
-            f(&Timed::new(case, self.condition_on.into(), &engine)?, &effort, self.json)?;
+            f(&Timed::new(case, self.condition_on.into(), self.memory.into(), &engine)?, &effort, self.json)?;
         }
         Ok(0)
     }
@@ -168,7 +190,7 @@ fn step_text(t: &StepTiming) -> String {
     }
     lines.push(rate(&t.subject, 6, t.gflops));
     lines.extend(device_lines(t.dispatches, t.bytes_moved, t.step_ms));
-    lines.push(format!("memory      {}", mebibytes(t.peak_bytes as f64)));
+    lines.push(memory(&t.memory));
     lines.join("\n  ")
 }
 
@@ -177,8 +199,23 @@ fn sample_text(t: &SampleTiming) -> String {
     lines.push(format!("samples     {}", spread(&t.spread)));
     lines.push(rate(&t.subject, 2, t.gflops));
     lines.extend(device_lines(t.dispatches, t.bytes_moved, t.sample_ms));
-    lines.push(format!("memory      {}", mebibytes(t.peak_bytes as f64)));
+    lines.push(memory(&t.memory));
     lines.join("\n  ")
+}
+
+fn memory(held: &Footprint) -> String {
+    let Footprint { weights, optimizer, gradients, activations, data, transfer } = *held;
+    let parts = [
+        ("weights", weights),
+        ("optimizer", optimizer),
+        ("gradients", gradients),
+        ("activations", activations),
+        ("data", data),
+        ("transfer", transfer),
+    ];
+    let part = |(name, bytes): &(&str, usize)| format!("{name} {}", mebibytes(*bytes as f64));
+    let parts: Vec<_> = parts.iter().filter(|(_, bytes)| *bytes > 0).map(part).collect();
+    format!("memory      {}: {}", mebibytes(held.total() as f64), parts.join(", "))
 }
 
 fn heading(subject: &Subject) -> Vec<String> {
@@ -275,7 +312,7 @@ fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -86,9 +86,10 @@ impl<L: LogScale> Kernel for Forward<'_, L> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Self { shape, sigma, .. } = self;
-        for at in (0..shape.width).step_by(LANES) {
-            let mut j = *lanes(self.log_det, at);
-            for (c, chain) in self.stage.chains.iter().enumerate() {
+        // Column by column: rows are read from their beginning to their end.
+        for (c, chain) in self.stage.chains.iter().enumerate() {
+            for at in (0..shape.width).step_by(LANES) {
+                let mut j = *lanes(self.log_det, at);
                 let mut v = *lanes(self.x, c * shape.stride + at);
                 for link in chain {
                     let [s, t] = st_lanes(shape, self.st, *link, at);
@@ -99,8 +100,8 @@ impl<L: LogScale> Kernel for Forward<'_, L> {
                     }
                 }
                 *lanes_mut(self.to, c * shape.stride + at) = v;
+                *lanes_mut(self.log_det, at) = j;
             }
-            *lanes_mut(self.log_det, at) = j;
         }
     }
 }
@@ -181,9 +182,9 @@ impl<L: LogScale> Kernel for Backward<'_, L> {
     fn run<S: Simd>(self) {
         let Self { shape, stage, sigma, buffers: b } = self;
         let place = |row: u32, at: usize| row as usize * shape.stride + at;
-        for at in (0..shape.width).step_by(LANES) {
-            let d_log_det = lanes(b.d_log_det, at);
-            for (c, chain) in stage.chains.iter().enumerate() {
+        for (c, chain) in stage.chains.iter().enumerate() {
+            for at in (0..shape.width).step_by(LANES) {
+                let d_log_det = lanes(b.d_log_det, at);
                 // Forward once more: every link needs its scale and the value that went into it. They are parked where its
                 // d_t and d_s will be.
                 let mut v = *lanes(b.x, c * shape.stride + at);

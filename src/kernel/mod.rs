@@ -27,7 +27,7 @@ pub(crate) const LANES: usize = 16;
 
 /// The activation arena for one tile of samples.
 pub(crate) struct Tile {
-    lines: Vec<Line>,
+    lines: Box<[Line]>,
     stride: usize,
     rows: usize,
 }
@@ -60,7 +60,8 @@ impl Tile {
     pub(crate) fn new(arena_rows: u32, capacity: usize) -> Self {
         // An odd number of lane groups: power-of-two distances would put all features into the same cache sets.
         let stride = LANES * (capacity.div_ceil(LANES) | 1);
-        let lines = vec![Line([0.0; LANES]); arena_rows as usize * stride / LANES];
+        // Zeroed by the system, so that rows that no kernel touches cost no memory.
+        let lines = bytemuck::allocation::zeroed_slice_box(arena_rows as usize * stride / LANES);
         Self { lines, stride, rows: capacity }
     }
 
@@ -85,13 +86,13 @@ impl Tile {
 
     /// The features of one buffer.
     pub(crate) fn get(&self, buffer: Buffer) -> &[f32] {
-        &bytemuck::cast_slice(&self.lines)[self.range(buffer)]
+        &bytemuck::cast_slice(&*self.lines)[self.range(buffer)]
     }
 
     /// Several buffers at once, all of them writable. They must not overlap.
     pub(crate) fn split<const N: usize>(&mut self, buffers: [Buffer; N]) -> [&mut [f32]; N] {
         let ranges = buffers.map(|b| self.range(b));
-        match bytemuck::cast_slice_mut(&mut self.lines).get_disjoint_mut(ranges) {
+        match bytemuck::cast_slice_mut(&mut *self.lines).get_disjoint_mut(ranges) {
             Ok(slices) => slices,
             Err(e) => unreachable!("buffers of an operation overlap or lie outside the arena: {e}"),
         }
@@ -125,7 +126,7 @@ impl Tile {
 
     /// Bytes of the arena.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(self.lines.as_slice())
+        size_of_val(&*self.lines)
     }
 }
 

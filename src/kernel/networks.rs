@@ -10,8 +10,43 @@ struct NetBuffers<'a> {
     out: &'a mut [f32],
 }
 
-/// Runs all networks of a stage. With `keep`, hidden activations go to the rows of each node; otherwise every network
-/// uses the first rows, which stay in cache.
+/// Networks no wider than this are computed again in the backward pass: to write their activations to memory and read
+/// them again takes longer.
+const RECOMPUTED: u32 = 40;
+
+/// Where networks leave their hidden activations.
+#[derive(Clone, Copy)]
+pub(crate) enum Keep {
+    /// In the first rows, which stay in cache: nobody reads them again.
+    Nothing,
+    /// Every network in rows of its own, for the backward pass; those that are computed again share rows.
+    ForBackward {
+        /// The first of the shared rows.
+        shared: u32,
+    },
+}
+
+impl Keep {
+    pub(crate) fn of(stage: &Stage, keep: bool) -> Self {
+        if !keep {
+            return Self::Nothing;
+        }
+        let recomputed = stage.nodes.iter().filter(|node| node.hidden <= RECOMPUTED);
+        let shared = recomputed.max_by_key(|node| node.hidden).map_or(0, |widest| widest.hidden_first);
+        Self::ForBackward { shared }
+    }
+
+    /// The first row of network `which` of a node: s is 0, t is 1.
+    fn row(self, node: &Node, which: u32) -> u32 {
+        match self {
+            Self::Nothing => 0,
+            Self::ForBackward { shared } if node.hidden <= RECOMPUTED => shared,
+            Self::ForBackward { .. } => node.hidden_first + which * node.hidden,
+        }
+    }
+}
+
+/// Runs all networks of a stage.
 pub(crate) fn forward(
     shape: Shape,
     stage: &Stage,
@@ -19,7 +54,7 @@ pub(crate) fn forward(
     x: &[f32],
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
-    keep: bool,
+    keep: Keep,
 ) {
     for node in &stage.nodes {
         node_forward(shape, node, weights, x, st, [first, second], keep);
@@ -34,12 +69,12 @@ pub(crate) fn node_forward(
     x: &[f32],
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
-    keep: bool,
+    keep: Keep,
 ) {
     let upper = shape.rows_of(x, node.upper_first, node.upper);
     for (which, net) in [node.s, node.t].iter().enumerate() {
         let which = which as u32;
-        let hidden_row = if keep { node.hidden_first + which * node.hidden } else { 0 };
+        let hidden_row = keep.row(node, which);
         let buffers = NetBuffers {
             hidden: [
                 shape.rows_of_mut(first, hidden_row, node.hidden),
@@ -66,9 +101,14 @@ fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, [n, k]: [usize; 2]) ->
 fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], buffers: NetBuffers<'_>) {
     let sizes = layers(node);
     let NetBuffers { hidden: [h1, h2], out } = buffers;
+    hidden_layers(shape, node, net, weights, x, [h1, h2]);
+    linear(shape, sizes[2], layer(weights, net, 2, sizes[2]), h2, out, End::Linear);
+}
+
+fn hidden_layers(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], [h1, h2]: [&mut [f32]; 2]) {
+    let sizes = layers(node);
     linear(shape, sizes[0], layer(weights, net, 0, sizes[0]), x, h1, End::Relu);
     linear(shape, sizes[1], layer(weights, net, 1, sizes[1]), h1, h2, End::Relu);
-    linear(shape, sizes[2], layer(weights, net, 2, sizes[2]), h2, out, End::Linear);
 }
 
 /// `out = w x + b`.
@@ -76,19 +116,21 @@ fn linear(shape: Shape, sizes: [usize; 2], (w, b): (&[f32], &[f32]), x: &[f32], 
     product::forward(shape, sizes, w, x, out, Start::Bias(b), end);
 }
 
-/// Gradients of all networks of a stage: adds to the weight gradients and to `d_x`.
+/// Gradients of all networks of a stage: adds to the weight gradients and to `d_x`. `first` and `second` are as the forward
+/// pass left them.
 #[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::NetworksBackward`")]
 pub(crate) fn backward(
     shape: Shape,
     stage: &Stage,
     weights: &[f32],
     x: &[f32],
-    [first, second]: [&[f32]; 2],
+    [first, second]: [&mut [f32]; 2],
     d_st: &[f32],
     [d_first, d_second]: [&mut [f32]; 2],
     d_x: &mut [f32],
     gradients: &mut Gradients<'_>,
 ) {
+    let keep = Keep::of(stage, true);
     for node in &stage.nodes {
         let sizes = layers(node);
         let upper = shape.rows_of(x, node.upper_first, node.upper);
@@ -96,9 +138,12 @@ pub(crate) fn backward(
         for (which, net) in [node.s, node.t].iter().enumerate() {
             let which = which as u32;
             let d_out = shape.rows_of(d_st, node.st + which * node.lower, node.lower);
-            let hidden_row = node.hidden_first + which * node.hidden;
-            let h1 = shape.rows_of(first, hidden_row, node.hidden);
-            let h2 = shape.rows_of(second, hidden_row, node.hidden);
+            let hidden_row = keep.row(node, which);
+            let h1 = shape.rows_of_mut(first, hidden_row, node.hidden);
+            let h2 = shape.rows_of_mut(second, hidden_row, node.hidden);
+            if node.hidden <= RECOMPUTED {
+                hidden_layers(shape, node, net, weights, upper, [h1, h2]);
+            }
             let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
             let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
 

@@ -1,10 +1,11 @@
 //! `Walk`: the inverse of a stage whose networks see the block's input (spec, section 2).
 
-use super::{Shape, couple, networks};
+use super::networks::{self, Keep};
+use super::{Shape, couple};
 use crate::plan::{Link, Scale, Stage};
 
 /// Visits the nodes upper half first, then the node, then the lower half; `x` goes from output to input in place.
-/// `keep` as for [`networks::forward`].
+/// With `keep`, hidden activations are left for the backward pass.
 #[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::Walk`")]
 pub(crate) fn walk(
     shape: Shape,
@@ -16,6 +17,7 @@ pub(crate) fn walk(
     [first, second]: [&mut [f32]; 2],
     keep: bool,
 ) {
+    let keep = Keep::of(stage, keep);
     for &i in &stage.walk {
         let node = &stage.nodes[i as usize];
         networks::node_forward(shape, node, weights, x, st, [first, second], keep);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Source;
 use super::profile::Clock;
 use super::session::vectors;
+use crate::kernel::networks::Keep;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
 use crate::program::{Op, Program};
@@ -98,7 +99,7 @@ impl Model {
             }
             Op::Networks { stage: id, x, st, hidden: [h1, h2], keep } => {
                 let [x, st, h1, h2] = tile.split([x, st, h1, h2]);
-                networks::forward(shape, stage(id), weights, x, st, [h1, h2], keep);
+                networks::forward(shape, stage(id), weights, x, st, [h1, h2], Keep::of(stage(id), keep));
             }
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let [x, st, to, log_det] = tile.split([x, st, to, log_det]);
