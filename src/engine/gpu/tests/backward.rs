@@ -106,6 +106,8 @@ fn narrow_nodes_computed_again() {
         (9, 24, ConditionOn::Output, Memory::Stored, 6),
         (9, 24, ConditionOn::Output, Memory::Reversible, 6),
         (1, 5, ConditionOn::Input, Memory::Stored, 2),
+        // Several packs.
+        (100, 40, ConditionOn::Input, Memory::Stored, 2),
     ] {
         let plan = plan(Spec { dim, width, condition_on, blocks: 2, ..Spec::default() });
         let program = record(Name::LossGradients(memory), &plan);
