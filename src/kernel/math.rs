@@ -122,13 +122,13 @@ pub(crate) fn cos_sin_turn<S: Simd>(f: f32) -> [f32; 2] {
     let quarter = (f * 4.0 + 0.5) as i32;
     let a = std::f32::consts::TAU * (f - quarter as f32 * 0.25);
     let z = a * a;
-    let p = fma::<S>(z, 2.755_731_9e-6, -1.984_127e-4);
-    let p = fma::<S>(p, z, 8.333_333_3e-3);
-    let p = fma::<S>(p, z, -1.666_666_7e-1);
+    let p = fma::<S>(z, 1.0 / 362_880.0, -1.0 / 5_040.0);
+    let p = fma::<S>(p, z, 1.0 / 120.0);
+    let p = fma::<S>(p, z, -1.0 / 6.0);
     let sin = fma::<S>(a * z, p, a);
-    let p = fma::<S>(z, -2.755_731_9e-7, 2.480_158_7e-5);
-    let p = fma::<S>(p, z, -1.388_888_9e-3);
-    let p = fma::<S>(p, z, 4.166_666_7e-2);
+    let p = fma::<S>(z, -1.0 / 3_628_800.0, 1.0 / 40_320.0);
+    let p = fma::<S>(p, z, -1.0 / 720.0);
+    let p = fma::<S>(p, z, 1.0 / 24.0);
     let p = fma::<S>(p, z, -0.5);
     let cos = fma::<S>(p, z, 1.0);
     // One quarter on, the cosine is minus the sine, and the sine the cosine.

@@ -25,6 +25,10 @@ use crate::buffer::Buffer;
 /// Samples are padded to a multiple of this: the widest SIMD register.
 pub(crate) const LANES: usize = 16;
 
+/// Samples that go through all layers of a network together: three of the widest registers. Activations of 200 features
+/// are then still in the first-level cache when the next layer reads them.
+const PANEL: usize = 3 * LANES;
+
 /// The activation arena for one tile of samples.
 pub(crate) struct Tile {
     lines: Box<[Line]>,
@@ -86,13 +90,13 @@ impl Tile {
 
     /// The features of one buffer.
     pub(crate) fn get(&self, buffer: Buffer) -> &[f32] {
-        &bytemuck::cast_slice(&*self.lines)[self.range(buffer)]
+        &bytemuck::cast_slice(&self.lines)[self.range(buffer)]
     }
 
     /// Several buffers at once, all of them writable. They must not overlap.
     pub(crate) fn split<const N: usize>(&mut self, buffers: [Buffer; N]) -> [&mut [f32]; N] {
         let ranges = buffers.map(|b| self.range(b));
-        match bytemuck::cast_slice_mut(&mut *self.lines).get_disjoint_mut(ranges) {
+        match bytemuck::cast_slice_mut(&mut self.lines).get_disjoint_mut(ranges) {
             Ok(slices) => slices,
             Err(e) => unreachable!("buffers of an operation overlap or lie outside the arena: {e}"),
         }
@@ -139,6 +143,17 @@ impl Shape {
     /// Feature `i` of a buffer, writable, padding included.
     pub(crate) fn row_mut(self, buffer: &mut [f32], i: usize) -> &mut [f32] {
         &mut buffer[i * self.stride..i * self.stride + self.width]
+    }
+
+    /// Cuts the samples into panels of no more than [`PANEL`], as even as whole groups of lanes allow: where each begins, and
+    /// its shape. A buffer from there on is the buffer of the panel.
+    pub(crate) fn panels(self) -> impl Iterator<Item = (usize, Self)> {
+        let groups = self.width / LANES;
+        let panels = self.width.div_ceil(PANEL);
+        (0..panels).map(move |p| {
+            let [at, end] = [p, p + 1].map(|p| p * groups / panels * LANES);
+            (at, Self { width: end - at, rows: self.rows.clamp(at, end) - at, ..self })
+        })
     }
 
     /// Sets what lies behind the samples of every feature of a buffer to 0.

@@ -99,16 +99,18 @@ fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, [n, k]: [usize; 2]) ->
 }
 
 fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], buffers: NetBuffers<'_>) {
-    let sizes = layers(node);
     let NetBuffers { hidden: [h1, h2], out } = buffers;
-    hidden_layers(shape, node, net, weights, x, [h1, h2]);
-    linear(shape, sizes[2], layer(weights, net, 2, sizes[2]), h2, out, End::Linear);
+    let [_, _, sizes] = layers(node);
+    for (at, panel) in shape.panels() {
+        hidden_layers(panel, node, net, weights, &x[at..], [&mut h1[at..], &mut h2[at..]]);
+        linear(panel, sizes, layer(weights, net, 2, sizes), &h2[at..], &mut out[at..], End::Linear);
+    }
 }
 
-fn hidden_layers(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], [h1, h2]: [&mut [f32]; 2]) {
-    let sizes = layers(node);
-    linear(shape, sizes[0], layer(weights, net, 0, sizes[0]), x, h1, End::Relu);
-    linear(shape, sizes[1], layer(weights, net, 1, sizes[1]), h1, h2, End::Relu);
+fn hidden_layers(panel: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], [h1, h2]: [&mut [f32]; 2]) {
+    let [first, second, _] = layers(node);
+    linear(panel, first, layer(weights, net, 0, first), x, h1, End::Relu);
+    linear(panel, second, layer(weights, net, 1, second), h1, h2, End::Relu);
 }
 
 /// `out = w x + b`.
@@ -141,19 +143,23 @@ pub(crate) fn backward(
             let hidden_row = keep.row(node, which);
             let h1 = shape.rows_of_mut(first, hidden_row, node.hidden);
             let h2 = shape.rows_of_mut(second, hidden_row, node.hidden);
-            if node.hidden <= RECOMPUTED {
-                hidden_layers(shape, node, net, weights, upper, [h1, h2]);
-            }
             let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
             let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
 
             let w = |index: usize| layer(weights, net, index, sizes[index]).0;
+            for (at, panel) in shape.panels() {
+                let [h1, h2] = [&mut h1[at..], &mut h2[at..]];
+                if node.hidden <= RECOMPUTED {
+                    hidden_layers(panel, node, net, weights, &upper[at..], [&mut *h1, &mut *h2]);
+                }
+                let (d_h1, d_h2, d_upper) = (&mut d_h1[at..], &mut d_h2[at..], &mut d_upper[at..]);
+                product::data_gradient(panel, sizes[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));
+                product::data_gradient(panel, sizes[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
+                product::data_gradient(panel, sizes[0], w(0), d_h1, d_upper, Start::Add, End::Linear);
+            }
             layer_gradient(shape, sizes[2], net, 2, d_out, h2, gradients);
-            product::data_gradient(shape, sizes[2], w(2), d_out, d_h2, Start::Zero, End::Mask(h2));
             layer_gradient(shape, sizes[1], net, 1, d_h2, h1, gradients);
-            product::data_gradient(shape, sizes[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
             layer_gradient(shape, sizes[0], net, 0, d_h1, upper, gradients);
-            product::data_gradient(shape, sizes[0], w(0), d_h1, d_upper, Start::Add, End::Linear);
         }
     }
 }

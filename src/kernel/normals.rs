@@ -38,14 +38,13 @@ impl Kernel for Add<'_> {
         let key = rng::key(numbers.seed);
         for at in (0..shape.width).step_by(LANES) {
             for group in 0..groups {
-                let mut counter = [[0; LANES], [0; LANES], [numbers.step; LANES], [numbers.stream as u32; LANES]];
-                for i in 0..LANES {
+                let (mut low, mut high) = ([0; LANES], [0; LANES]);
+                for (i, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
                     let row = numbers.first_row + (at + i) as u64;
                     let number = row * groups as u64 + group as u64;
-                    counter[0][i] = number as u32;
-                    counter[1][i] = (number >> 32) as u32;
+                    (*low, *high) = (number as u32, (number >> 32) as u32);
                 }
-                let words = philox(counter, key);
+                let words = philox([low, high, [numbers.step; LANES], [numbers.stream as u32; LANES]], key);
                 let mut normals = [[0.0; LANES]; 4];
                 for pair in 0..2 {
                     let [first, second] = box_muller::<S>(&words[2 * pair], &words[2 * pair + 1]);

@@ -1,7 +1,6 @@
 //! `out = w x` and `out = w^T x`: a register tile of a few vectors of samples times some outputs, weights broadcast, no
 //! packing and no padding of feature counts; bias, ReLU and its mask are fused into start and end.
 
-use super::load;
 use crate::kernel::Shape;
 use crate::kernel::simd::{self, Kernel, Simd};
 
@@ -120,15 +119,26 @@ impl Linear<'_> {
     #[inline(always)]
     fn tile<S: Simd, const V: usize, const O: usize>(&mut self, at: usize, o: usize) {
         let (inputs, stride) = (self.sizes[1], self.shape.stride);
-        let place = |o: usize, v: usize| o * stride + at + v * S::WIDTH;
+        let place = |j: usize, v: usize| (o + j) * stride + at + v * S::WIDTH;
+        // Checked once, since tiles of few inputs would spend their time on it.
+        let end = place(O - 1, V);
+        assert!(end <= self.out.len());
+        let out = self.out.as_mut_ptr();
         let mut sums = [[S::splat(0.0); V]; O];
-        for (j, sums) in sums.iter_mut().enumerate() {
-            for (v, sum) in sums.iter_mut().enumerate() {
-                *sum = match self.start {
-                    Start::Zero => S::splat(0.0),
-                    Start::Bias(bias) => S::splat(bias[o + j]),
-                    Start::Add => load::<S>(self.out, place(o + j, v)),
-                };
+        match self.start {
+            Start::Zero => {}
+            Start::Bias(bias) => {
+                for (sums, &bias) in sums.iter_mut().zip(&bias[o..o + O]) {
+                    *sums = [S::splat(bias); V];
+                }
+            }
+            Start::Add => {
+                for (j, sums) in sums.iter_mut().enumerate() {
+                    for (v, sum) in sums.iter_mut().enumerate() {
+                        // SAFETY: before `end`.
+                        *sum = unsafe { S::load(out.add(place(j, v))) };
+                    }
+                }
             }
         }
         if inputs > 0 {
@@ -156,16 +166,27 @@ impl Linear<'_> {
                 }
             }
         }
+        match self.end {
+            End::Linear => {}
+            End::Relu => {
+                for sum in sums.as_flattened_mut() {
+                    *sum = S::relu(*sum);
+                }
+            }
+            End::Mask(activation) => {
+                assert!(end <= activation.len());
+                for (j, sums) in sums.iter_mut().enumerate() {
+                    for (v, sum) in sums.iter_mut().enumerate() {
+                        // SAFETY: before `end`.
+                        *sum = unsafe { S::keep_positive(*sum, S::load(activation.as_ptr().add(place(j, v)))) };
+                    }
+                }
+            }
+        }
         for (j, sums) in sums.into_iter().enumerate() {
             for (v, sum) in sums.into_iter().enumerate() {
-                let at = place(o + j, v);
-                let sum = match self.end {
-                    End::Linear => sum,
-                    End::Relu => S::relu(sum),
-                    End::Mask(activation) => S::keep_positive(sum, load::<S>(activation, at)),
-                };
-                // SAFETY: the slice is as long as a vector.
-                unsafe { S::store(sum, self.out[at..at + S::WIDTH].as_mut_ptr()) };
+                // SAFETY: before `end`.
+                unsafe { S::store(sum, out.add(place(j, v))) };
             }
         }
     }

@@ -11,12 +11,3 @@ mod weights;
 
 pub(crate) use linear::{End, Start, data_gradient, forward};
 pub(crate) use weights::weight_gradient;
-
-use super::simd::Simd;
-
-/// One vector from a place in a slice.
-#[inline(always)]
-fn load<S: Simd>(from: &[f32], at: usize) -> S::Vector {
-    // SAFETY: the slice is as long as a vector.
-    unsafe { S::load(from[at..at + S::WIDTH].as_ptr()) }
-}

@@ -5,7 +5,6 @@
 
 use std::mem::MaybeUninit;
 
-use super::load;
 use crate::kernel::simd::{self, Kernel, Simd};
 use crate::kernel::{LANES, Shape};
 
@@ -59,9 +58,9 @@ impl WeightGradient<'_> {
         for (o, d_b) in (0..n).step_by(4).zip(d_b[..n].chunks_mut(4)) {
             let mut sums = [S::splat(0.0); 4];
             for (sum, o) in sums.iter_mut().zip(o..n) {
-                let row = self.shape.row(self.d_out, o);
-                for at in (0..row.len()).step_by(S::WIDTH) {
-                    *sum = S::mul_add(S::splat(1.0), load::<S>(row, at), *sum);
+                for values in self.shape.row(self.d_out, o).chunks_exact(S::WIDTH) {
+                    // SAFETY: as many values as a vector has.
+                    *sum = S::mul_add(S::splat(1.0), unsafe { S::load(values.as_ptr()) }, *sum);
                 }
             }
             put(d_b, S::sums(sums), self.fresh);

@@ -105,8 +105,8 @@ impl Simd for Avx2 {
                     _mm256_shuffle_ps::<0xee>(c, d),
                 ];
             }
-            for j in 0..4 {
-                let (a, b) = (fours[0][j], fours[1][j]);
+            let [upper, lower] = fours;
+            for (j, (a, b)) in upper.into_iter().zip(lower).enumerate() {
                 Self::store(_mm256_permute2f128_ps::<0x20>(a, b), to.add(j * to_stride));
                 Self::store(_mm256_permute2f128_ps::<0x31>(a, b), to.add((j + 4) * to_stride));
             }

@@ -107,9 +107,8 @@ impl Simd for Avx512 {
                 ];
             }
             // Then the quarters themselves are a 4 x 4 transposition.
-            for k in 0..4 {
-                let (a, b) = (f[0][k], f[1][k]);
-                let (c, d) = (f[2][k], f[3][k]);
+            let [f0, f1, f2, f3] = f;
+            for (k, (((a, b), c), d)) in f0.into_iter().zip(f1).zip(f2).zip(f3).enumerate() {
                 let (ab_even, ab_odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
                 let (cd_even, cd_odd) = (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xdd>(c, d));
                 Self::store(_mm512_shuffle_f32x4::<0x88>(ab_even, cd_even), to.add(k * to_stride));
