@@ -25,10 +25,6 @@ use crate::buffer::Buffer;
 /// Samples are padded to a multiple of this: the widest SIMD register.
 pub(crate) const LANES: usize = 16;
 
-/// Samples that go through all layers of a network together: three of the widest registers. Activations of 200 features
-/// are then still in the first-level cache when the next layer reads them.
-const PANEL: usize = 3 * LANES;
-
 /// The activation arena for one tile of samples.
 pub(crate) struct Tile {
     lines: Box<[Line]>,
@@ -145,11 +141,11 @@ impl Shape {
         &mut buffer[i * self.stride..i * self.stride + self.width]
     }
 
-    /// Cuts the samples into panels of no more than [`PANEL`], as even as whole groups of lanes allow: where each begins, and
+    /// Cuts the samples into panels of no more than `most`, as even as whole groups of lanes allow: where each begins, and
     /// its shape. A buffer from there on is the buffer of the panel.
-    pub(crate) fn panels(self) -> impl Iterator<Item = (usize, Self)> {
+    pub(crate) fn panels(self, most: usize) -> impl Iterator<Item = (usize, Self)> {
         let groups = self.width / LANES;
-        let panels = self.width.div_ceil(PANEL);
+        let panels = self.width.div_ceil(most);
         (0..panels).map(move |p| {
             let [at, end] = [p, p + 1].map(|p| p * groups / panels * LANES);
             (at, Self { width: end - at, rows: self.rows.clamp(at, end) - at, ..self })

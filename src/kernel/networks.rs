@@ -14,6 +14,19 @@ struct NetBuffers<'a> {
 /// them again takes longer.
 const RECOMPUTED: u32 = 40;
 
+/// The samples that go through all layers of a network together, a multiple of three of the widest registers: so many that
+/// the next layer finds the activations in the first-level cache. Wide networks have no room there, and should not read
+/// their weights so often.
+fn panels(shape: Shape, node: &Node) -> impl Iterator<Item = (usize, Shape)> {
+    let samples = match node.hidden {
+        0..=40 => 240,
+        41..=80 => 96,
+        81..=200 => 48,
+        201.. => usize::MAX,
+    };
+    shape.panels(samples)
+}
+
 /// Where networks leave their hidden activations.
 #[derive(Clone, Copy)]
 pub(crate) enum Keep {
@@ -101,7 +114,7 @@ fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, [n, k]: [usize; 2]) ->
 fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], buffers: NetBuffers<'_>) {
     let NetBuffers { hidden: [h1, h2], out } = buffers;
     let [_, _, sizes] = layers(node);
-    for (at, panel) in shape.panels() {
+    for (at, panel) in panels(shape, node) {
         hidden_layers(panel, node, net, weights, &x[at..], [&mut h1[at..], &mut h2[at..]]);
         linear(panel, sizes, layer(weights, net, 2, sizes), &h2[at..], &mut out[at..], End::Linear);
     }
@@ -147,7 +160,7 @@ pub(crate) fn backward(
             let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
 
             let w = |index: usize| layer(weights, net, index, sizes[index]).0;
-            for (at, panel) in shape.panels() {
+            for (at, panel) in panels(shape, node) {
                 let [h1, h2] = [&mut h1[at..], &mut h2[at..]];
                 if node.hidden <= RECOMPUTED {
                     hidden_layers(panel, node, net, weights, &upper[at..], [&mut *h1, &mut *h2]);

@@ -21,6 +21,8 @@ pub(crate) enum Level {
 /// bit, or to see what wider vectors are worth.
 const VARIABLE: &str = "HINTFLOW_SIMD";
 
+static OF_PROCESS: OnceLock<std::result::Result<Level, String>> = OnceLock::new();
+
 impl Level {
     /// All of them, worst first.
     const ALL: &'static [Self] = &[
@@ -47,18 +49,21 @@ impl Level {
     /// # Errors
     /// [`Error::Device`] where that is not available.
     pub(crate) fn of_process() -> Result<Self> {
-        static LEVEL: OnceLock<std::result::Result<Level, String>> = OnceLock::new();
-        let level = LEVEL.get_or_init(|| {
-            let Some(wanted) = std::env::var_os(VARIABLE) else {
-                return Ok(Self::available().next_back().unwrap_or(Self::Portable));
-            };
-            let wanted = wanted.to_string_lossy().to_lowercase();
-            Self::available().find(|level| level.key() == wanted).ok_or_else(|| {
-                let possible: Vec<&str> = Self::available().map(Self::key).collect();
-                format!("{VARIABLE} asks for `{wanted}`; this processor can run {}", possible.join(", "))
-            })
-        });
-        level.clone().map_err(|what| Error::Device { what })
+        match OF_PROCESS.get_or_init(Self::find) {
+            Ok(level) => Ok(*level),
+            Err(what) => Err(Error::Device { what: what.clone() }),
+        }
+    }
+
+    fn find() -> std::result::Result<Self, String> {
+        let Some(wanted) = std::env::var_os(VARIABLE) else {
+            return Ok(Self::available().next_back().unwrap_or(Self::Portable));
+        };
+        let wanted = wanted.to_string_lossy().to_lowercase();
+        Self::available().find(|level| level.key() == wanted).ok_or_else(|| {
+            let possible: Vec<&str> = Self::available().map(Self::key).collect();
+            format!("{VARIABLE} asks for `{wanted}`; this processor can run {}", possible.join(", "))
+        })
     }
 
     /// The level of this thread. Engines check [`Level::of_process`] when they are made.
@@ -68,7 +73,10 @@ impl Level {
         if let Some(level) = tests::FORCED.get() {
             return level;
         }
-        Self::of_process().unwrap_or(Self::Portable)
+        match OF_PROCESS.get_or_init(Self::find) {
+            Ok(level) => *level,
+            Err(_) => Self::Portable,
+        }
     }
 
     /// Name in the environment.
