@@ -3,25 +3,75 @@
 //! `Q = H_1 ... H_N`, `H_r = I - beta_r v_r v_r^T`, `beta_r = 2 / (v_r^T v_r)`. With `M_{N+1} = I` and `M_r = H_r M_{r+1}`,
 //! Q is `M_1`. All of it in f64: it is done once per step, and orthogonality errors would accumulate over the blocks.
 
-/// Q, row-major `[n, n]`, of the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects nothing.
-pub(crate) fn forward(n: usize, vectors: &[f32], q: &mut [f32]) {
-    let mut m = product(n, vectors);
-    for (q, m) in q.iter_mut().zip(m.drain(..)) {
-        *q = m as f32;
+/// Room for the matrices and vectors of one mixing; it grows with the first use and is then used again.
+#[derive(Default)]
+pub(crate) struct Reflections {
+    m: Vec<f64>,
+    g: Vec<f64>,
+    v: Vec<f64>,
+    w: Vec<f64>,
+    u: Vec<f64>,
+}
+
+impl Reflections {
+    /// Q, row-major `[n, n]`, of the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects nothing.
+    pub(crate) fn forward(&mut self, n: usize, vectors: &[f32], q: &mut [f32]) {
+        self.product(n, vectors);
+        for (q, m) in q.iter_mut().zip(&self.m) {
+            *q = *m as f32;
+        }
+    }
+
+    /// Gradient of the vectors (added to `d_vectors`) from the gradient of Q.
+    pub(crate) fn backward(
+        &mut self,
+        n: usize,
+        vectors: &[f32],
+        d_q: impl Iterator<Item = f64>,
+        d_vectors: &mut [f32],
+    ) {
+        self.product(n, vectors);
+        let Self { m, g, v, w, u } = self;
+        g.clear();
+        g.extend(d_q);
+        assert_eq!(g.len(), n * n);
+        for r in 0..n {
+            set(v, &vectors[r * n..(r + 1) * n]);
+            let beta = beta(v);
+            transposed_times(m, v, w);
+            reflect(v, beta, w, m); // now M_{r+1}: a reflection is its own inverse
+            transposed_times(m, v, w);
+            transposed_times(g, v, u);
+            // M_r = M_{r+1} - beta v w^T, so with G = dL/dM_r:
+            // dL/dv = -beta (G w + M_{r+1} u) + beta^2 (v^T G w) v.
+            let along: f64 = u.iter().zip(w.iter()).map(|(u, w)| u * w).sum();
+            for (i, d) in d_vectors[r * n..(r + 1) * n].iter_mut().enumerate() {
+                let row = i * n..(i + 1) * n;
+                let gw: f64 = g[row.clone()].iter().zip(w.iter()).map(|(g, w)| g * w).sum();
+                let mu: f64 = m[row].iter().zip(u.iter()).map(|(m, u)| m * u).sum();
+                *d += (beta * (beta * along * v[i] - gw - mu)) as f32;
+            }
+            reflect(v, beta, u, g); // dL/dM_{r+1} = H_r G
+        }
+    }
+
+    /// Leaves M_1 in `m`.
+    fn product(&mut self, n: usize, vectors: &[f32]) {
+        let Self { m, v, w, .. } = self;
+        m.clear();
+        m.resize(n * n, 0.0);
+        (0..n).for_each(|i| m[i * n + i] = 1.0);
+        for vector in vectors.chunks_exact(n).rev() {
+            set(v, vector);
+            transposed_times(m, v, w);
+            reflect(v, beta(v), w, m);
+        }
     }
 }
 
-fn product(n: usize, vectors: &[f32]) -> Vec<f64> {
-    let mut m = vec![0.0; n * n];
-    (0..n).for_each(|i| m[i * n + i] = 1.0);
-    for r in (0..n).rev() {
-        reflect(n, &vector(n, vectors, r), &mut m);
-    }
-    m
-}
-
-fn vector(n: usize, vectors: &[f32], r: usize) -> Vec<f64> {
-    vectors[r * n..(r + 1) * n].iter().map(|&v| f64::from(v)).collect()
+fn set(v: &mut Vec<f64>, vector: &[f32]) {
+    v.clear();
+    v.extend(vector.iter().map(|&v| f64::from(v)));
 }
 
 /// `2 / v^T v`, or 0 for the zero vector.
@@ -30,43 +80,19 @@ fn beta(v: &[f64]) -> f64 {
     if square > 0.0 { 2.0 / square } else { 0.0 }
 }
 
-/// `m^T v`.
-fn transposed_times(n: usize, m: &[f64], v: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; n];
-    for (row, &v) in m.chunks_exact(n).zip(v) {
-        out.iter_mut().zip(row).for_each(|(o, m)| *o += m * v);
-    }
-    out
-}
-
-/// `m <- (I - beta v v^T) m`.
-fn reflect(n: usize, v: &[f64], m: &mut [f64]) {
-    let (beta, w) = (beta(v), transposed_times(n, m, v));
-    for (row, &v) in m.chunks_exact_mut(n).zip(v) {
-        row.iter_mut().zip(&w).for_each(|(m, w)| *m -= beta * v * w);
+/// `w = m^T v`.
+fn transposed_times(m: &[f64], v: &[f64], w: &mut Vec<f64>) {
+    w.clear();
+    w.resize(v.len(), 0.0);
+    for (row, &v) in m.chunks_exact(v.len()).zip(v) {
+        w.iter_mut().zip(row).for_each(|(w, m)| *w += m * v);
     }
 }
 
-/// Gradient of the vectors (added to `d_vectors`) from the gradient of Q.
-pub(crate) fn backward(n: usize, vectors: &[f32], d_q: &[f32], d_vectors: &mut [f32]) {
-    let mut m = product(n, vectors);
-    let mut g: Vec<f64> = d_q.iter().map(|&g| f64::from(g)).collect();
-    for r in 0..n {
-        let v = vector(n, vectors, r);
-        let beta = beta(&v);
-        reflect(n, &v, &mut m); // now M_{r+1}: a reflection is its own inverse
-        let w = transposed_times(n, &m, &v);
-        let u = transposed_times(n, &g, &v);
-        // M_r = M_{r+1} - beta v w^T, so with G = dL/dM_r:
-        // dL/dv = -beta (G w + M_{r+1} u) + beta^2 (v^T G w) v.
-        let along: f64 = u.iter().zip(&w).map(|(u, w)| u * w).sum();
-        for (i, d) in d_vectors[r * n..(r + 1) * n].iter_mut().enumerate() {
-            let row = i * n..(i + 1) * n;
-            let gw: f64 = g[row.clone()].iter().zip(&w).map(|(g, w)| g * w).sum();
-            let mu: f64 = m[row].iter().zip(&u).map(|(m, u)| m * u).sum();
-            *d += (beta * (beta * along * v[i] - gw - mu)) as f32;
-        }
-        reflect(n, &v, &mut g); // dL/dM_{r+1} = H_r G
+/// `m <- (I - beta v v^T) m` for `w = m^T v`.
+fn reflect(v: &[f64], beta: f64, w: &[f64], m: &mut [f64]) {
+    for (row, &v) in m.chunks_exact_mut(v.len()).zip(v) {
+        row.iter_mut().zip(w).for_each(|(m, w)| *m -= beta * v * w);
     }
 }
 
@@ -88,10 +114,12 @@ mod tests {
             let vectors = numbers(n * n, 1);
             let weight = numbers(n * n, 2);
             let value = |vectors: &[f32]| -> f64 {
-                product(n, vectors).iter().zip(&weight).map(|(q, &w)| q * f64::from(w)).sum()
+                let mut reflections = Reflections::default();
+                reflections.product(n, vectors);
+                reflections.m.iter().zip(&weight).map(|(q, &w)| q * f64::from(w)).sum()
             };
             let mut got = vec![0.0; n * n];
-            backward(n, &vectors, &weight, &mut got);
+            Reflections::default().backward(n, &vectors, weight.iter().map(|&w| f64::from(w)), &mut got);
             for i in 0..n * n {
                 let step = 2.0f32.powi(-8);
                 let moved = |by: f32| {
@@ -110,10 +138,11 @@ mod tests {
     #[test]
     fn a_zero_vector_reflects_nothing() {
         let mut q = vec![9.0; 4];
-        forward(2, &[0.0; 4], &mut q);
+        let mut reflections = Reflections::default();
+        reflections.forward(2, &[0.0; 4], &mut q);
         assert_eq!(q, [1.0, 0.0, 0.0, 1.0]);
         let mut d = vec![0.0; 4];
-        backward(2, &[0.0; 4], &[1.0; 4], &mut d);
+        reflections.backward(2, &[0.0; 4], [1.0; 4].into_iter(), &mut d);
         assert_eq!(d, [0.0; 4]);
     }
 }

@@ -10,7 +10,8 @@ use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
-use crate::kernel::{Gradients, Tile, adam, reflect};
+use crate::kernel::reflect::Reflections;
+use crate::kernel::{Gradients, Tile, adam};
 use crate::plan::{Mix, Plan};
 use crate::program::{Program, StepOp};
 
@@ -27,6 +28,7 @@ pub(super) struct CpuSession {
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
     written: usize,
     programs: Vec<Compiled>,
+    reflections: Reflections,
     /// Sums of the loss over the samples of each group.
     losses: Vec<f64>,
     /// Mean loss of the last run.
@@ -78,6 +80,7 @@ impl CpuSession {
             second_moments: zeros(trained, "moments of the weights")?,
             model,
             partials: Vec::new(),
+            reflections: Reflections::default(),
             losses: Vec::new(),
             written: 0,
             programs: Vec::new(),
@@ -112,7 +115,7 @@ impl CpuSession {
             let (weights, derived) = self.model.weights.split_at_mut(trained);
             let q = mix.q as usize - trained;
             let n = mix.dim as usize;
-            reflect::forward(n, &weights[vectors], &mut derived[q..q + n * n]);
+            self.reflections.forward(n, &weights[vectors], &mut derived[q..q + n * n]);
             self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, *op)));
         }
     }
@@ -182,12 +185,16 @@ impl CpuSession {
         let mix = &self.model.mixes[mix];
         let Some(vectors) = vectors(mix) else { return };
         let n = mix.dim as usize;
-        let mut d_q = vec![0.0; n * n];
-        for partial in self.partials() {
-            d_q.iter_mut().zip(&partial[mix.q as usize..]).for_each(|(d, p)| *d += p);
-        }
-        let d_vectors = &mut self.partials[vectors.clone()];
-        reflect::backward(n, &self.model.weights[vectors], &d_q, d_vectors);
+        let q = mix.q as usize;
+        let stride = self.model.plan.layout.gradient_len();
+        let (first, others) = self.partials.split_at_mut(stride);
+        let others = others.chunks_exact(stride).take(self.written.saturating_sub(1));
+        // The vectors are trained and Q is derived, so they lie apart.
+        let (trained, derived) = first.split_at_mut(self.model.plan.layout.trained);
+        let own = &derived[q - trained.len()..][..n * n];
+        let sum = |i: usize| others.clone().fold(own[i], |sum, partial| sum + partial[q + i]);
+        let d_q = (0..n * n).map(|i| f64::from(sum(i)));
+        self.reflections.backward(n, &self.model.weights[vectors.clone()], d_q, &mut trained[vectors]);
     }
 
     fn update(&mut self, job: &StepJob) {
