@@ -131,7 +131,7 @@ pub(crate) enum Op {
         /// (st_rows, B), written
         d_st: Buffer,
     },
-    /// Backward of [`Op::Networks`]: adds to the gradients of the weights and to `d_x`.
+    /// Backward of [`Op::Networks`]: sums the gradients of the weights over the tiles, and adds to `d_x`.
     NetworksBackward {
         /// Which stage.
         stage: StageId,
@@ -148,8 +148,8 @@ pub(crate) enum Op {
         /// (N, B), added to
         d_x: Buffer,
     },
-    /// Backward of [`Op::Mix`] (not transposed): `d_from = Q^T d_to`; where Q is made of trained reflections, adds
-    /// `d_to from^T` to the gradient of Q.
+    /// Backward of [`Op::Mix`] (not transposed): `d_from = Q^T d_to`; where Q is made of trained reflections, sums
+    /// `d_to from^T` over the tiles as the gradient of Q.
     MixBackward {
         /// Which mixing.
         mix: MixId,
@@ -236,5 +236,18 @@ impl Program {
     pub(crate) fn has_gradients(&self) -> bool {
         let backward = |op: &Op| matches!(op, Op::NetworksBackward { .. } | Op::MixBackward { .. });
         !self.finish.is_empty() || self.rows.iter().any(backward)
+    }
+
+    /// Whether the gradients of every network and of every trained Q come from exactly one operation, which may then write
+    /// them where nothing was.
+    pub(crate) fn writes_every_gradient_once(&self) -> bool {
+        let once = |of: &dyn Fn(&Op) -> bool| self.rows.iter().filter(|op| of(op)).count() == 1;
+        let stages = (0..self.plan.stages.len())
+            .all(|wanted| once(&|op| matches!(op, Op::NetworksBackward { stage, .. } if *stage == wanted)));
+        let mixes = self.plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some());
+        stages
+            && mixes
+                .into_iter()
+                .all(|(wanted, _)| once(&|op| matches!(op, Op::MixBackward { mix, .. } if *mix == wanted)))
     }
 }

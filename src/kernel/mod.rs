@@ -141,13 +141,13 @@ impl Shape {
         &mut buffer[i * self.stride..i * self.stride + self.width]
     }
 
-    /// Cuts the samples into panels of no more than `most`, as even as whole groups of lanes allow: where each begins, and
-    /// its shape. A buffer from there on is the buffer of the panel.
-    pub(crate) fn panels(self, most: usize) -> impl Iterator<Item = (usize, Self)> {
+    /// Cuts the samples into blocks of no more than `most`, as even as whole groups of lanes allow: where each begins, and
+    /// its shape. A buffer from there on is the buffer of the block.
+    pub(crate) fn sample_blocks(self, most: usize) -> impl Iterator<Item = (usize, Self)> {
         let groups = self.width / LANES;
-        let panels = self.width.div_ceil(most);
-        (0..panels).map(move |p| {
-            let [at, end] = [p, p + 1].map(|p| p * groups / panels * LANES);
+        let blocks = self.width.div_ceil(most);
+        (0..blocks).map(move |b| {
+            let [at, end] = [b, b + 1].map(|b| b * groups / blocks * LANES);
             (at, Self { width: end - at, rows: self.rows.clamp(at, end) - at, ..self })
         })
     }

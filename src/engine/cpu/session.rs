@@ -39,6 +39,9 @@ pub(super) struct CpuSession {
 
 struct Compiled {
     program: Program,
+    /// Whether the first tile of a group writes its gradients. Where not every gradient is written, or one twice, they are
+    /// cleared and added to.
+    first_writes: bool,
     /// Arenas that no thread uses at the moment.
     idle: Mutex<Vec<Tile>>,
 }
@@ -120,7 +123,7 @@ impl CpuSession {
         }
     }
 
-    /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing.
+    /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing (`tests/allocations.rs`).
     fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
         let compiled = &self.programs[id.0];
         let program = &compiled.program;
@@ -148,9 +151,13 @@ impl CpuSession {
             let partials = self.partials.par_chunks_exact_mut(model.plan.layout.gradient_len());
             let groups = partials.zip(&mut self.losses).take(tiling.groups()).enumerate();
             groups.for_each(|(g, (partial, loss))| {
-                model.clear_what_no_tile_writes(partial);
-                let tiles = tiling.group(g).enumerate();
-                *loss = tiles.map(|(nth, i)| one(i, Gradients { values: partial, fresh: nth == 0 })).sum();
+                if compiled.first_writes {
+                    model.clear_what_no_tile_writes(partial);
+                } else {
+                    partial.fill(0.0);
+                }
+                let tiles = tiling.group(g).enumerate().map(|(nth, i)| (i, nth == 0 && compiled.first_writes));
+                *loss = tiles.map(|(i, fresh)| one(i, Gradients { values: partial, fresh })).sum();
             });
             self.loss = (self.losses[..tiling.groups()].iter().sum::<f64>() / rows as f64) as f32;
         } else {
@@ -258,7 +265,8 @@ fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Ve
 
 impl Session for CpuSession {
     fn compile(&mut self, program: Program, _rows: usize) -> Result<ProgramId> {
-        let compiled = Compiled { program, idle: Mutex::new(Vec::new()) };
+        let first_writes = program.writes_every_gradient_once();
+        let compiled = Compiled { program, first_writes, idle: Mutex::new(Vec::new()) };
         if compiled.program.has_gradients() && self.partials.is_empty() {
             let len = self.model.plan.layout.gradient_len();
             let groups = groups(&self.model.plan);
@@ -389,8 +397,38 @@ mod tests {
 
     #[test]
     fn memory_is_flat_over_many_steps() {
-        let (_, memory) = trained(2, 300);
-        // A thread makes its arena when all others are busy for the first time, so two threads hold at most two.
-        assert!(memory.iter().max() <= Some(&(2 * memory[0])), "{memory:?}");
+        let (_, memory) = trained(1, 300);
+        assert!(memory.iter().all(|bytes| *bytes == memory[0]), "{memory:?}");
+        // A thread makes its arena when all others are busy for the first time.
+        let (_, two) = trained(2, 300);
+        assert!(two.is_sorted() && two.iter().max() <= Some(&(2 * memory[0])), "{two:?}");
+    }
+
+    /// A program whose operations leave some gradients out finds them zero, whatever ran before.
+    #[test]
+    fn gradients_that_no_operation_writes_are_zero() {
+        let spec =
+            Spec { dim: 3, width: 4, mixing: crate::plan::Mixing::Householder, mix_first: true, ..Spec::default() };
+        let plan = Arc::new(Plan::new(&spec).unwrap());
+        let mut session = Engine::cpu_with_threads(1).unwrap().load(plan.clone()).unwrap();
+        let weights: Vec<f32> = (0..plan.layout.len()).map(|i| (i % 7) as f32 - 3.0).collect();
+        session.write(Values::Weights, &weights).unwrap();
+        let all = session.compile(record(Name::LossGradients(Memory::Stored), &plan), 5).unwrap();
+        let x = [0.3; 15];
+        session.run(all, &Job { rows: 5, inputs: &[&x], seed: 0, first_row: 0 }).unwrap();
+        assert!(session.gradients().unwrap()[..plan.layout.trained].iter().any(|&g| g != 0.0));
+
+        let mut tape = crate::tape::Tape::training(plan.clone(), Memory::Stored);
+        let from = tape.input();
+        let to = tape.mix(0, false, from);
+        tape.seed(to);
+        tape.backward();
+        let program = tape.finish("one mixing", vec![], crate::tape::Then::Nothing);
+        let one = session.compile(program, 5).unwrap();
+        session.run(one, &Job { rows: 5, inputs: &[&x, &x], seed: 0, first_row: 0 }).unwrap();
+        let gradients = session.gradients().unwrap();
+        assert!(gradients[..plan.layout.trained].iter().all(|&g| g == 0.0));
+        let mix = plan.mixes().next().unwrap();
+        assert!(gradients[mix.q as usize..][..9].iter().all(|&g| (g - 5.0 * 0.09).abs() < 1e-6));
     }
 }

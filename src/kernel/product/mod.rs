@@ -3,6 +3,25 @@
 //! In a tile (features, samples) the samples are contiguous; `w` is row-major `[n_out, n_in]`. Forward and data gradient
 //! are the same loop with other strides ([`linear`]); the gradient of the weights is a product of its own
 //! ([`weights`]).
+//!
+//! # What decided the speed
+//!
+//! Per core of a server processor with AVX-512 on which a loop of nothing but multiply-adds reaches 215 GFLOP/s (AVX2:
+//! 110), layers of 152 x 152 on 160 samples reach 150 to 170 forward, 140 to 155 for data gradients and 140 for weight
+//! gradients (AVX2: 98, 90, 89). Matrices are used once or twice while they are in cache, so packing does not pay; bounds are
+//! checked once per register tile, which made products of one to ten inputs up to 1.6 times as fast.
+//!
+//! # What did not help
+//!
+//! - Weights of a register tile gathered side by side, then all samples past them: 152 x 152 at 122 instead of 153 GFLOP/s,
+//!   452 x 452 forward at 122 instead of 137; the samples come from the second-level cache each time.
+//! - Inputs in blocks of 192, so that samples stay in the first-level cache: 452 x 452 at 133 instead of 130, no difference
+//!   beyond noise. Two base pointers for eight weights, to save address arithmetic: none either.
+//! - One vector of samples left over, in a tile of its own: its loads take longer than its products, 9 % of the whole at 160
+//!   samples. The last two tiles now share what is left.
+//! - Intrinsics in closures (`array::from_fn`): closures do not inherit the instruction set, so each became a call; with AVX2
+//!   a whole step took 1.4 times as long. Loops over arrays are unrolled just as well.
+//! - The `gemm` crate: lens1 took twice the time, since layers of 5 to 80 features are mostly packing to it.
 
 mod linear;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples.
 //!
-//! Wide layers: a panel of columns of x is transposed once, so that inputs lie side by side, and the same register tile as
+//! Wide layers: a columns of columns of x is transposed once, so that inputs lie side by side, and the same register tile as
 //! in [`super::linear`] sums over samples with the gradients broadcast. Narrow ones: dot products along the samples.
 
 use std::mem::MaybeUninit;
@@ -36,10 +36,12 @@ impl Kernel for WeightGradient<'_> {
     fn run<S: Simd>(mut self) {
         self.bias::<S>();
         let [n, k] = self.sizes;
+        // Columns are paid for in whole vectors and a transposition, dot products by their sums at the end: they meet at
+        // about two vectors of columns and a register tile of outputs.
         if n >= 8 && k >= 2 * S::WIDTH - S::WIDTH / 4 {
             match S::REGISTERS {
-                32 => self.panels::<S, 3, 8>(),
-                _ => self.panels::<S, 2, 6>(),
+                32 => self.transposed::<S, 3, 8>(),
+                _ => self.transposed::<S, 2, 6>(),
             }
         } else {
             match S::REGISTERS {
@@ -76,38 +78,38 @@ fn put(to: &mut [f32], sums: [f32; 4], fresh: bool) {
     }
 }
 
-/// Samples of a panel; with 48 columns it fills most of a first-level cache of 48 KB.
-const PANEL_ROWS: usize = 160;
+/// Samples of a columns; with 48 columns it fills most of a first-level cache of 48 KB.
+const COLUMN_ROWS: usize = 160;
 
-/// Floats of a panel: at most three vectors of 16 columns.
-const PANEL: usize = PANEL_ROWS * 3 * 16;
+/// Floats of a columns: at most three vectors of 16 columns.
+const COLUMNS: usize = COLUMN_ROWS * 3 * 16;
 
 /// Some columns of x with the inputs side by side: value `[sample][column]`.
-#[repr(align(64))]
-struct Panel {
-    _values: [MaybeUninit<f32>; PANEL],
+#[repr(C, align(64))]
+struct Columns {
+    _values: [MaybeUninit<f32>; COLUMNS],
 }
 
 impl WeightGradient<'_> {
     /// `V` vectors of inputs at a time.
     #[inline(always)]
-    fn panels<S: Simd, const V: usize, const O: usize>(&mut self) {
-        const { assert!(V * S::WIDTH * PANEL_ROWS <= PANEL && LANES.is_multiple_of(S::WIDTH)) };
+    fn transposed<S: Simd, const V: usize, const O: usize>(&mut self) {
+        const { assert!(V * S::WIDTH * COLUMN_ROWS <= COLUMNS && LANES.is_multiple_of(S::WIDTH)) };
         let k = self.sizes[1];
-        let mut panel = Panel { _values: [const { MaybeUninit::uninit() }; PANEL] };
-        let panel: *mut f32 = (&raw mut panel).cast();
+        let mut columns = Columns { _values: [const { MaybeUninit::uninit() }; COLUMNS] };
+        let columns: *mut f32 = (&raw mut columns).cast();
         let Shape { width, .. } = self.shape;
         let mut first = 0;
         while first < width {
-            let rows = (width - first).min(PANEL_ROWS);
+            let rows = (width - first).min(COLUMN_ROWS);
             let mut i = 0;
             while i < k {
-                // SAFETY: the panel has room for `V` vectors of `rows` samples.
+                // SAFETY: the columns has room for `V` vectors of `rows` samples.
                 unsafe {
                     match (k - i).div_ceil(S::WIDTH) {
-                        1 => self.panel::<S, 1, O>(panel, first, rows, i),
-                        2 => self.panel::<S, 2, O>(panel, first, rows, i),
-                        _ => self.panel::<S, V, O>(panel, first, rows, i),
+                        1 => self.columns::<S, 1, O>(columns, first, rows, i),
+                        2 => self.columns::<S, 2, O>(columns, first, rows, i),
+                        _ => self.columns::<S, V, O>(columns, first, rows, i),
                     }
                 }
                 i += V * S::WIDTH;
@@ -119,11 +121,11 @@ impl WeightGradient<'_> {
     /// All outputs of `V` vectors of inputs from `i` on, over `rows` samples from `first` on.
     ///
     /// # Safety
-    /// `panel` has room for `V` vectors of `rows` samples.
+    /// `columns` has room for `V` vectors of `rows` samples.
     #[inline(always)]
-    unsafe fn panel<S: Simd, const V: usize, const O: usize>(
+    unsafe fn columns<S: Simd, const V: usize, const O: usize>(
         &mut self,
-        panel: *mut f32,
+        columns: *mut f32,
         first: usize,
         rows: usize,
         i: usize,
@@ -137,25 +139,25 @@ impl WeightGradient<'_> {
                 // SAFETY: the assertion bounds the `used` inputs; the caller has the room.
                 unsafe {
                     let from = self.x.as_ptr().add((i + v * S::WIDTH) * stride + first + at);
-                    S::transpose(from, stride, used, panel.add(at * V * S::WIDTH + v * S::WIDTH), V * S::WIDTH);
+                    S::transpose(from, stride, used, columns.add(at * V * S::WIDTH + v * S::WIDTH), V * S::WIDTH);
                 }
             }
         }
         let mut o = 0;
-        // SAFETY: the panel is filled.
+        // SAFETY: the columns is filled.
         unsafe {
             while o + O <= n {
-                self.panel_tile::<S, V, O>(panel, first, rows, i, o);
+                self.column_tile::<S, V, O>(columns, first, rows, i, o);
                 o += O;
             }
             match n - o {
-                1 => self.panel_tile::<S, V, 1>(panel, first, rows, i, o),
-                2 => self.panel_tile::<S, V, 2>(panel, first, rows, i, o),
-                3 => self.panel_tile::<S, V, 3>(panel, first, rows, i, o),
-                4 => self.panel_tile::<S, V, 4>(panel, first, rows, i, o),
-                5 => self.panel_tile::<S, V, 5>(panel, first, rows, i, o),
-                6 => self.panel_tile::<S, V, 6>(panel, first, rows, i, o),
-                7 => self.panel_tile::<S, V, 7>(panel, first, rows, i, o),
+                1 => self.column_tile::<S, V, 1>(columns, first, rows, i, o),
+                2 => self.column_tile::<S, V, 2>(columns, first, rows, i, o),
+                3 => self.column_tile::<S, V, 3>(columns, first, rows, i, o),
+                4 => self.column_tile::<S, V, 4>(columns, first, rows, i, o),
+                5 => self.column_tile::<S, V, 5>(columns, first, rows, i, o),
+                6 => self.column_tile::<S, V, 6>(columns, first, rows, i, o),
+                7 => self.column_tile::<S, V, 7>(columns, first, rows, i, o),
                 _ => {}
             }
         }
@@ -164,11 +166,11 @@ impl WeightGradient<'_> {
     /// `O` outputs from `o` on.
     ///
     /// # Safety
-    /// `panel` holds `V` vectors of `rows` samples.
+    /// `columns` holds `V` vectors of `rows` samples.
     #[inline(always)]
-    unsafe fn panel_tile<S: Simd, const V: usize, const O: usize>(
+    unsafe fn column_tile<S: Simd, const V: usize, const O: usize>(
         &mut self,
-        panel: *const f32,
+        columns: *const f32,
         first: usize,
         rows: usize,
         i: usize,
@@ -180,11 +182,11 @@ impl WeightGradient<'_> {
         let d_out = self.d_out[o * stride + first..].as_ptr();
         let mut sums = [[S::splat(0.0); V]; O];
         for r in 0..rows {
-            // SAFETY: the assertion bounds the gradients, the caller has filled the panel.
+            // SAFETY: the assertion bounds the gradients, the caller has filled the columns.
             unsafe {
                 let mut inputs = [S::splat(0.0); V];
                 for (v, input) in inputs.iter_mut().enumerate() {
-                    *input = S::load(panel.add((r * V + v) * S::WIDTH));
+                    *input = S::load(columns.add((r * V + v) * S::WIDTH));
                 }
                 for (j, sums) in sums.iter_mut().enumerate() {
                     let gradient = S::splat(*d_out.add(j * stride + r));
@@ -246,7 +248,7 @@ impl WeightGradient<'_> {
     fn dot_tile<S: Simd, const O: usize, const I: usize>(&mut self, o: usize, i: usize) {
         let Shape { stride, width, .. } = self.shape;
         assert!((o + O - 1) * stride + width <= self.d_out.len());
-        assert!((i + I - 1) * stride + width <= self.x.len());
+        assert!((i + I - 1) * stride + width <= self.x.len() && width.is_multiple_of(S::WIDTH));
         let d_out = self.d_out[o * stride..].as_ptr();
         let x = self.x[i * stride..].as_ptr();
         let mut sums = [[S::splat(0.0); 4]; O];

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use super::{Kernel, Simd};
 
 #[derive(Clone, Copy)]
-pub(super) struct Avx512;
+struct Avx512;
 
 #[target_feature(enable = "avx512f,avx2,fma")]
 pub(super) fn run(kernel: impl Kernel) {

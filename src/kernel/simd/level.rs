@@ -17,6 +17,12 @@ pub(crate) enum Level {
     Avx512,
 }
 
+/// Whether the processor has 256-bit vectors and fused multiply-add. A virtual machine may hide any of the features.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")
+}
+
 /// Asks for a lower instruction set than the best of the processor: so that results of another machine can be had bit for
 /// bit, or to see what wider vectors are worth.
 const VARIABLE: &str = "HINTFLOW_SIMD";
@@ -38,9 +44,9 @@ impl Level {
         Self::ALL.iter().copied().filter(|level| match level {
             Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"),
+            Self::Avx2 => has_avx2(),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => std::is_x86_feature_detected!("avx512f"),
+            Self::Avx512 => has_avx2() && std::is_x86_feature_detected!("avx512f"),
         })
     }
 
