@@ -49,11 +49,10 @@ fn specs(condition_on: ConditionOn, dims: impl Iterator<Item = usize>) -> impl I
     })
 }
 
-fn check_model(spec: &Spec, engine: &Engine) {
+fn check_model(spec: &Spec, rows: usize, engine: &Engine) {
     let what = |part: &str| format!("{part} of {spec:?}");
     let model = random_model(7, spec.clone());
     let flow = load(&model, engine);
-    let rows = 21;
     let (x, _) = random_rows(&model, 11, rows, MARGIN);
 
     // Against the oracle, and back.
@@ -99,7 +98,20 @@ fn assert_same_gradients(what: &str, got: &Gradients, want: &Gradients) {
 
 fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {
     for spec in specs(condition_on, dims) {
-        check_model(&spec, engine);
+        check_model(&spec, 21, engine);
+    }
+}
+
+/// Widths and numbers of rows at which engines work in another way: activations kept or computed again, rows in one block
+/// or several, gradients of one tile or of many.
+fn check_sizes(engine: &Engine) {
+    for (i, (dim, width, rows)) in
+        [(1, 41, 200), (1, 200, 200), (2, 81, 130), (3, 40, 130), (6, 152, 130), (5, 201, 130), (3, 8, 3000)]
+            .into_iter()
+            .enumerate()
+    {
+        let condition_on = if i % 2 == 0 { ConditionOn::Input } else { ConditionOn::Output };
+        check_model(&Spec { width, condition_on, ..Spec::flow(dim) }, rows, engine);
     }
 }
 
@@ -250,6 +262,11 @@ macro_rules! contract {
             #[test]
             fn agrees_with_the_oracle_conditioned_on_output() {
                 check_models(ConditionOn::Output, $dims, &engines::$engine());
+            }
+
+            #[test]
+            fn agrees_with_the_oracle_at_other_sizes() {
+                check_sizes(&engines::$engine());
             }
 
             #[test]

@@ -18,6 +18,9 @@ pub(super) struct DeviceArgs {
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<String>,
     /// Threads of the native CPU engine [default: all cores]
+    ///
+    /// HINTFLOW_SIMD=avx512, avx2 or portable in the environment asks it for a lower instruction set than the best of the
+    /// processor, so that results of another machine can be had bit for bit.
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<usize>,
     /// Do not time variants of a GPU's kernels when it meets a model for the first time

@@ -1,8 +1,8 @@
 //! `Couple`: the affine maps of a stage, their log-determinant, inverse and backward (spec, section 1).
 //!
 //! The backward pass keeps each link's scale from its own forward pass, which saves a third of the exponentials and arc
-//! tangents. Sixteen samples through all columns of a stage, then the next sixteen, was three times slower at 100 columns than
-//! column by column: every access was to another row of the arena.
+//! tangents. Sixteen samples through all columns of a stage, then the next sixteen, took 54 ms forward and 74 ms backward for
+//! cross4 where column by column takes 19 and 41: every access was to another row of the arena.
 
 use super::math::{Lanes, atan, exp, fma, lanes, lanes_mut};
 use super::simd::{self, Kernel, Simd};

@@ -121,9 +121,14 @@ fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32],
     let NetBuffers { hidden: [h1, h2], out } = buffers;
     let [_, _, sizes] = layers(node);
     for (at, block) in sample_blocks(shape, node) {
-        hidden_layers(block, node, net, weights, &x[at..], [&mut h1[at..], &mut h2[at..]]);
+        hidden_layers(block, node, net, weights, from(x, at), [&mut h1[at..], &mut h2[at..]]);
         linear(block, sizes, layer(weights, net, 2, sizes), &h2[at..], &mut out[at..], End::Linear);
     }
+}
+
+/// A buffer from a place on. That of a node without upper columns, of a table with one column, is empty.
+fn from(buffer: &[f32], at: usize) -> &[f32] {
+    buffer.get(at..).unwrap_or_default()
 }
 
 fn hidden_layers(block: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], [h1, h2]: [&mut [f32]; 2]) {
@@ -169,9 +174,10 @@ pub(crate) fn backward(
             for (at, block) in sample_blocks(shape, node) {
                 let [h1, h2] = [&mut h1[at..], &mut h2[at..]];
                 if node.hidden <= RECOMPUTED {
-                    hidden_layers(block, node, net, weights, &upper[at..], [&mut *h1, &mut *h2]);
+                    hidden_layers(block, node, net, weights, from(upper, at), [&mut *h1, &mut *h2]);
                 }
-                let (d_h1, d_h2, d_upper) = (&mut d_h1[at..], &mut d_h2[at..], &mut d_upper[at..]);
+                let (d_h1, d_h2) = (&mut d_h1[at..], &mut d_h2[at..]);
+                let d_upper = d_upper.get_mut(at..).unwrap_or_default();
                 product::data_gradient(block, sizes[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));
                 product::data_gradient(block, sizes[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
                 product::data_gradient(block, sizes[0], w(0), d_h1, d_upper, Start::Add, End::Linear);
