@@ -53,22 +53,22 @@ impl Level {
     /// The level of this process, found once: the best available, or what `HINTFLOW_SIMD` asks for.
     ///
     /// # Errors
-    /// [`Error::Device`] where that is not available.
+    /// [`Error::Config`] where that is not available.
     pub(crate) fn of_process() -> Result<Self> {
         match OF_PROCESS.get_or_init(Self::find) {
             Ok(level) => Ok(*level),
-            Err(what) => Err(Error::Device { what: what.clone() }),
+            Err(what) => Err(Error::config(VARIABLE, what)),
         }
     }
 
     fn find() -> std::result::Result<Self, String> {
-        let Some(wanted) = std::env::var_os(VARIABLE) else {
+        let wanted = std::env::var_os(VARIABLE).unwrap_or_default().to_string_lossy().trim().to_lowercase();
+        if wanted.is_empty() {
             return Ok(Self::available().next_back().unwrap_or(Self::Portable));
-        };
-        let wanted = wanted.to_string_lossy().to_lowercase();
+        }
         Self::available().find(|level| level.key() == wanted).ok_or_else(|| {
             let possible: Vec<&str> = Self::available().map(Self::key).collect();
-            format!("{VARIABLE} asks for `{wanted}`; this processor can run {}", possible.join(", "))
+            format!("asks for `{wanted}`; this processor can run {}", possible.join(", "))
         })
     }
 
