@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::tape::{Memory, Tape, Then};
 
 fn raw(limits: impl Fn(&wgpu::Adapter) -> wgpu::Limits, features: wgpu::Features) -> (wgpu::Device, wgpu::Queue) {
-    let adapter = adapter::best_or_software().unwrap();
+    let adapter = test_adapter();
     let descriptor =
         wgpu::DeviceDescriptor { required_limits: limits(&adapter), required_features: features, ..Default::default() };
     pollster::block_on(adapter.request_device(&descriptor)).unwrap()

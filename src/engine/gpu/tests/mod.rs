@@ -35,12 +35,17 @@ const ROWS: [usize; 3] = [1, 37, 257];
 /// Awkward dimensions.
 const DIMS: [u32; 7] = [1, 2, 3, 5, 7, 20, 33];
 
-fn device() -> Arc<Device> {
+/// The adapter of every test: bits are compared between devices of one adapter only.
+fn test_adapter() -> wgpu::Adapter {
     let adapter = match std::env::var("HINTFLOW_TEST_DEVICE") {
         Ok(name) => adapter::named(&name),
         Err(_) => adapter::best_or_software(),
     };
-    Arc::new(Device::open(&adapter.unwrap()).unwrap())
+    adapter.unwrap()
+}
+
+fn device() -> Arc<Device> {
+    Arc::new(Device::open(&test_adapter()).unwrap())
 }
 
 fn plan(spec: Spec) -> Arc<Plan> {
