@@ -1,7 +1,8 @@
 //! Training steps: the update against f64, tiles, streaming, submissions, and what a session keeps.
 
 use super::*;
-use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::arrays::Arrays;
+use crate::engine::gpu::shader::{Kernel, Role};
 use crate::engine::gpu::tune::Tuner;
 use crate::engine::{ProgramId, StepJob};
 use crate::optim::{Adam, AdamStep};
@@ -228,6 +229,20 @@ fn steps_make_nothing_new_on_the_device() {
         assert!(session.device.submitted() - submitted <= 60, "at most one submission per step");
         assert!(session.loss().unwrap().is_finite());
     }
+}
+
+/// What tuning gives back has been held all the same.
+#[test]
+fn the_footprint_is_the_most_that_was_held() {
+    let mut arrays = Arrays::new(device()).unwrap();
+    let held = |arrays: &Arrays| arrays.footprint().activations;
+    arrays.grow(Role::Arena, 4096).unwrap();
+    arrays.release(Role::Arena).unwrap();
+    assert_eq!(held(&arrays), 4096);
+    arrays.grow(Role::Arena, 1024).unwrap();
+    assert_eq!(held(&arrays), 4096);
+    arrays.grow(Role::Arena, 8192).unwrap();
+    assert_eq!(held(&arrays), 8192);
 }
 
 #[test]
