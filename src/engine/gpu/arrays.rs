@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::device::{Device, Failure, Pipeline};
+use super::dispatch::Dispatch;
 use super::launch::{TileJob, Update};
-use super::record::Dispatch;
 use super::shader::{Role, Variant};
 use super::transfer::{Commands, Part};
 use crate::engine::Footprint;

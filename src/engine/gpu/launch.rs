@@ -303,8 +303,8 @@ launches! {
         begin: u32,
         count: u32,
     }
-    /// `shaders/panels.wgsl`
-    Panels {
+    /// `shaders/pack_weights.wgsl`
+    PackWeights {
         count: u32,
         pitch: u32,
     }

@@ -1,9 +1,10 @@
 //! Panels: copies of the weights as the kernels of networks and mixings read them. They live on the device alone; Adam,
-//! `shaders/reflect.wgsl` and `shaders/panels.wgsl` write them.
+//! `shaders/reflect.wgsl` and `shaders/pack_weights.wgsl` write them.
 //!
 //! A thread computes eight outputs of a layer, so a panel has the weights of eight outputs, input by input, as two vec4
 //! per input; its head are the eight biases. The backward pass computes eight inputs from all outputs: the transposed
-//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it is never written.
+//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it
+//! is never written.
 
 use crate::plan::Plan;
 

@@ -3,10 +3,9 @@
 mod fused;
 mod networks;
 
-use bytemuck::bytes_of;
-
+use super::dispatch::{Dispatch, Extent, Head};
 use super::fit::Fit;
-use super::launch::{self, Launch, MAX_BYTES, TileJob, Update};
+use super::launch::{self, Launch, TileJob};
 use super::panels::PANEL;
 use super::shader::{Kernel, Variant};
 use super::shortcuts::shortcuts;
@@ -15,60 +14,6 @@ use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Scale, Stage};
 use crate::program::{MixId, Op, Program, StepOp};
-
-/// Extent of a grid in one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// That many workgroups.
-    Fixed(u32),
-    /// As many workgroups of that many quads as the tile's samples need.
-    Quads(u32),
-    /// One workgroup per slice that the tile visits.
-    Slices,
-}
-
-impl Extent {
-    /// Workgroups for a tile of that many quads that visits that many slices.
-    pub(super) fn workgroups(self, quads: u32, slices: u32) -> u32 {
-        match self {
-            Self::Fixed(count) => count,
-            Self::Quads(per_workgroup) => quads.div_ceil(per_workgroup),
-            Self::Slices => slices,
-        }
-    }
-}
-
-/// What a launch struct begins with, filled in at each replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    None,
-    Tile,
-    Update,
-}
-
-/// One dispatch of a recorded program.
-#[derive(Clone, Debug)]
-pub(super) struct Dispatch {
-    pub(super) variant: Variant,
-    pub(super) launch: [u8; MAX_BYTES],
-    /// Bytes of `launch` in use.
-    pub(super) len: usize,
-    pub(super) head: Head,
-    pub(super) grid: [Extent; 2],
-}
-
-impl Dispatch {
-    /// The launch bytes with their head filled in.
-    pub(super) fn bytes(&self, tile: &TileJob, update: &Update) -> [u8; MAX_BYTES] {
-        let mut bytes = self.launch;
-        match self.head {
-            Head::None => {}
-            Head::Tile => bytes[..size_of::<TileJob>()].copy_from_slice(bytes_of(tile)),
-            Head::Update => bytes[..size_of::<Update>()].copy_from_slice(bytes_of(update)),
-        }
-        bytes
-    }
-}
 
 /// Bounds of the device a program is recorded for.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +40,6 @@ pub(super) struct Choice {
     pub(super) backward: Option<usize>,
     /// Whether hidden activations of narrow nodes are computed again in the backward pass; none: where they are too many to
     /// stay in a cache.
-    #[serde(default)]
     pub(super) again: Option<bool>,
 }
 
@@ -218,10 +162,7 @@ impl<'a> Recorder<'a> {
         if let Some(possible) = self.bounds.turns.filter(|&possible| turns > possible) {
             return Err(refused("loop turns", turns, possible));
         }
-        let mut bytes = [0; MAX_BYTES];
-        let len = size_of::<L>();
-        bytes[..len].copy_from_slice(bytes_of(&launch));
-        self.dispatches.push(Dispatch { variant, launch: bytes, len, head, grid });
+        self.dispatches.push(Dispatch::new(variant, head, grid, launch));
         Ok(())
     }
 
@@ -455,7 +396,7 @@ impl<'a> Recorder<'a> {
 
     fn adam(&mut self) -> Result<()> {
         let trained = self.plan.layout.trained as u32;
-        let (grid, pitch) = self.per_weight(self.plan.layout.trained);
+        let (grid, pitch) = per_weight(self.plan.layout.trained, self.bounds.workgroups);
         let launch = launch::Adam {
             update: bytemuck::Zeroable::zeroed(),
             trained,
@@ -465,21 +406,22 @@ impl<'a> Recorder<'a> {
         };
         self.push(Kernel::Adam, Head::Update, grid, self.fit.slices as u64, launch)
     }
+}
 
-    /// The dispatch that copies all weights to the panels, for when the host has written them.
-    pub(super) fn panels(mut self) -> Result<Vec<Dispatch>> {
-        let (grid, pitch) = self.per_weight(self.plan.layout.len());
-        let launch = launch::Panels { count: self.plan.layout.len() as u32, pitch };
-        self.push(Kernel::Panels, Head::None, grid, 0, launch)?;
-        Ok(self.dispatches)
-    }
+/// The dispatch that copies all weights to the panels, for when the host has written them; none without any weights. It
+/// depends on the plan alone. `workgroups`: see [`Bounds::workgroups`].
+pub(super) fn pack_weights(plan: &Plan, workgroups: u32) -> Option<Dispatch> {
+    let count = plan.layout.len();
+    let (grid, pitch) = per_weight(count, workgroups);
+    let launch = launch::PackWeights { count: count as u32, pitch };
+    (count > 0).then(|| Dispatch::new(Kernel::PackWeights.into(), Head::None, grid, launch))
+}
 
-    /// Grid of a thread per weight, and the threads of one of its rows.
-    fn per_weight(&self, weights: usize) -> ([Extent; 2], u32) {
-        let workgroups = (weights as u32).div_ceil(256);
-        let across = workgroups.min(self.bounds.workgroups.max(1));
-        ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
-    }
+/// Grid of a thread per weight, and the threads of one of its rows.
+fn per_weight(weights: usize, most: u32) -> ([Extent; 2], u32) {
+    let workgroups = (weights as u32).div_ceil(256);
+    let across = workgroups.min(most.max(1));
+    ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
 }
 
 /// Floats of scratch per mixing: the gradient of Q, its skew part, one product.

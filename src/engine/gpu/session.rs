@@ -11,12 +11,13 @@ use bytemuck::Zeroable;
 use super::arrays::Arrays;
 use super::compact::compact;
 use super::device::{Device, Failure};
+use super::dispatch::{Dispatch, Recorded};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{TileJob, Update};
 use super::narrow::{again, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
-use super::record::{self, Bounds, Choice, Dispatch, Recorder};
+use super::record::{self, Bounds, Choice, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
@@ -37,17 +38,9 @@ const LINE: usize = 8;
 struct Compiled {
     program: Program,
     fit: Fit,
-    prepare: Vec<Dispatch>,
-    rows: Vec<Dispatch>,
-    finish: Vec<Dispatch>,
+    recorded: Recorded,
     /// Whether its backward operations leave some gradients unwritten, which are zero then.
     clear: bool,
-}
-
-impl Compiled {
-    fn all(&self) -> impl Iterator<Item = &Dispatch> {
-        self.prepare.iter().chain(&self.rows).chain(&self.finish)
-    }
 }
 
 /// The training data.
@@ -88,9 +81,9 @@ pub(super) struct GpuSession {
     /// See [`Bounds::fuse`]; tests switch it off.
     fuse: bool,
     /// Copies the weights to the panels.
-    panels: Vec<Dispatch>,
-    /// Whether the host has written weights since.
-    panels_stale: bool,
+    pack_weights: Option<Dispatch>,
+    /// Whether the host has written weights since they were copied.
+    weights_written: bool,
 }
 
 impl GpuSession {
@@ -107,6 +100,8 @@ impl GpuSession {
         arrays.grow(Role::Places, panels.places.len() as u64 * 8)?;
         arrays.write(Role::Places, 0, bytemuck::cast_slice(&panels.places))?;
         arrays.grow(Role::Scratch, record::reflection_scratch(&plan) as u64 * 4)?;
+        let pack_weights = record::pack_weights(&plan, device.limits.max_compute_workgroups_per_dimension);
+        arrays.add_kernels(pack_weights.iter().map(|dispatch| dispatch.variant));
         Ok(Self {
             room,
             arrays,
@@ -123,8 +118,8 @@ impl GpuSession {
             choice: Choice::default(),
             tuner: None,
             fuse: true,
-            panels: Vec::new(),
-            panels_stale: false,
+            pack_weights,
+            weights_written: false,
             tables,
             device,
             plan,
@@ -153,26 +148,26 @@ impl GpuSession {
             self.arrays.clear(Role::Partials)?;
         }
         let none = [].as_slice();
-        let panels = if std::mem::take(&mut self.panels_stale) { self.panels.as_slice() } else { none };
+        let pack = if std::mem::take(&mut self.weights_written) { self.pack_weights.as_slice() } else { none };
+        let recorded = &compiled.recorded;
         let lists = [
-            (panels, TileJob::zeroed()),
-            (if first { &compiled.prepare } else { none }, TileJob::zeroed()),
-            (&compiled.rows, tile),
-            (if last { &compiled.finish } else { none }, TileJob::zeroed()),
+            (pack, TileJob::zeroed()),
+            (if first { &recorded.prepare } else { none }, TileJob::zeroed()),
+            (&recorded.rows, tile),
+            (if last { &recorded.finish } else { none }, TileJob::zeroed()),
         ];
         self.arrays.replay(&lists, update)?;
         Ok(())
     }
 
     /// Records a program for the device.
-    fn record(&self, program: &Program, fit: Fit, choice: Choice, again: &[usize]) -> Result<[Vec<Dispatch>; 4]> {
+    fn record(&self, program: &Program, fit: Fit, choice: Choice, again: &[usize]) -> Result<Recorded> {
         let recorder = || self.recorder(fit, choice, again);
-        Ok([
-            recorder().steps(&program.prepare)?,
-            recorder().rows(program)?,
-            recorder().steps(&program.finish)?,
-            recorder().panels()?,
-        ])
+        Ok(Recorded {
+            prepare: recorder().steps(&program.prepare)?,
+            rows: recorder().rows(program)?,
+            finish: recorder().steps(&program.finish)?,
+        })
     }
 
     fn recorder<'a>(&'a self, fit: Fit, choice: Choice, again: &'a [usize]) -> Recorder<'a> {
@@ -292,13 +287,11 @@ impl Session for GpuSession {
         let again = again(&self.tables, &program, choice, rows, self.turns);
         let program = self.compact(&program, &again, choice);
         let fit = self.find_room(&program, rows)?;
-        let [prepare, rows, finish, panels] = self.record(&program, fit, choice, &again)?;
-        self.arrays.commands.reserve_launches(panels.len() + prepare.len() + rows.len() + finish.len())?;
+        let recorded = self.record(&program, fit, choice, &again)?;
+        self.arrays.commands.reserve_launches(recorded.all().chain(&self.pack_weights).count())?;
+        self.arrays.add_kernels(recorded.all().map(|dispatch| dispatch.variant));
         let clear = program.has_gradients() && !writes_every_gradient(&program);
-        let compiled = Compiled { program, fit, prepare, rows, finish, clear };
-        self.arrays.add_kernels(compiled.all().chain(&panels).map(|dispatch| dispatch.variant));
-        self.panels = panels;
-        self.programs.push(compiled);
+        self.programs.push(Compiled { program, fit, recorded, clear });
         self.arrays.bind()?;
         Ok(ProgramId(self.programs.len() - 1))
     }
@@ -452,12 +445,12 @@ impl Session for GpuSession {
         let (role, len) = self.place(values);
         self.arrays.grow(role, len as u64 * 4)?;
         self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
-        self.panels_stale |= values == Values::Weights;
+        self.weights_written |= values == Values::Weights;
         Ok(())
     }
 
     fn dispatches(&self, program: ProgramId) -> usize {
-        self.programs[program.0].all().count()
+        self.programs[program.0].recorded.all().count()
     }
 
     fn begin_profile(&mut self) -> Result<()> {

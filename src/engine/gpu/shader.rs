@@ -157,7 +157,7 @@ kernels! {
     /// Gradient of the reflections.
     ReflectBackward "reflect_backward" [] ReflectBackward,
     /// Weights to panels.
-    Panels "panels" ["places"] Panels,
+    PackWeights "pack_weights" ["places"] PackWeights,
     /// The update.
     Adam "adam" ["places"] Adam,
 }

@@ -9,7 +9,7 @@ use crate::engine::gpu::shader::Kernel;
 impl GpuSession {
     /// Kernels of a program, in order.
     pub(in crate::engine::gpu) fn kernels(&self, program: ProgramId) -> Vec<Kernel> {
-        self.programs[program.0].all().map(|dispatch| dispatch.variant.kernel).collect()
+        self.programs[program.0].recorded.all().map(|dispatch| dispatch.variant.kernel).collect()
     }
 
     /// Limits the samples of a tile of programs compiled from now on.

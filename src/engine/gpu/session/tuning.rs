@@ -5,10 +5,11 @@ use std::time::Instant;
 use bytemuck::Zeroable;
 
 use super::{GpuSession, tiles};
+use crate::engine::gpu::dispatch::Dispatch;
 use crate::engine::gpu::fit::Fit;
 use crate::engine::gpu::launch::Update;
 use crate::engine::gpu::narrow;
-use crate::engine::gpu::record::{Choice, Dispatch};
+use crate::engine::gpu::record::Choice;
 use crate::engine::gpu::shader::{Kernel, Role};
 use crate::error::Result;
 use crate::program::{Op, Program};
@@ -84,7 +85,7 @@ impl GpuSession {
         let mut best: (Option<usize>, f64) = (Some(0), f64::INFINITY);
         for &number in candidates {
             let choice = Choice { forward: number, backward: number, again: Some(false) };
-            let [_, mut dispatches, ..] = self.record(program, fit, choice, &[])?;
+            let mut dispatches = self.record(program, fit, choice, &[])?.rows;
             dispatches.retain(|dispatch| kernels.contains(&dispatch.variant.kernel));
             if dispatches.is_empty() {
                 return Ok(Some(0));
@@ -103,7 +104,7 @@ impl GpuSession {
         for (again, time) in [false, true].into_iter().zip(&mut times) {
             let choice = Choice { again: Some(again), ..choice };
             let stages = narrow::again(&self.tables, program, choice, rows, self.turns);
-            let [_, mut dispatches, ..] = self.record(program, fit, choice, &stages)?;
+            let mut dispatches = self.record(program, fit, choice, &stages)?.rows;
             dispatches.retain(|dispatch| {
                 use Kernel::{
                     NarrowBackward, Networks, NetworksBackward, NetworksPacked, NetworksPackedBackward, WeightGradient,
