@@ -1,7 +1,6 @@
 // Q = H_1 H_2 ... H_N of the trained reflections, the last applied first; a column of Q depends on no other.
 // Workgroup: 32 columns x 8 threads that share out the rows; grid (columns, mixings). One dispatch applies `count`
-// reflections, the numbers below `end`, so that no dispatch runs for long; the last
-// one writes the panels.
+// reflections, the numbers below `end`, so that no dispatch runs for long; the last one writes the panels.
 struct Launch {
     mixes: u32, // where the mixings begin in the tables: dim, Q, reflections
     first: u32, // number of the first mixing of this dispatch

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::fit::{TILE_SAMPLES, TILE_STEP};
-use super::packs::{PackShape, Workgroup};
+use super::packs::{PackShape, WARP, Workgroup};
 use super::record::Choice;
 use super::tables::{NODE, StageTables, Tables};
 use crate::buffer::Buffer;
@@ -19,12 +19,10 @@ use crate::program::{Op, Program, StageId};
 /// Largest hidden width that counts as narrow.
 const WIDEST: u32 = 64;
 /// Quads that a workgroup takes along at a time.
-const QUADS: u32 = 8;
+pub(super) const QUADS: u32 = 8;
 /// Most threads of a workgroup: 16 x 16 blocks of 4 x 4 weights. With 128 registers each, two workgroups have room on a
 /// multiprocessor of an H100.
 const THREADS: u32 = 256;
-/// Threads that run in step on most devices.
-const WARP: u32 = 32;
 /// Bytes of a row in workgroup memory: one quad more than it holds.
 const ROW_BYTES: u32 = 16 * (QUADS + 1);
 /// Rows past the last that a block of weights may read and not use.

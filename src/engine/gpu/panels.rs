@@ -6,12 +6,11 @@
 //! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it
 //! is never written.
 
+use super::launch::NONE;
 use crate::plan::Plan;
 
 /// Outputs of a panel.
 pub(super) const PANEL: u32 = 8;
-/// In place of a place: the weight has no such copy.
-pub(super) const NO_PLACE: u32 = u32::MAX;
 
 /// Where the panels of one network begin, in vec4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub(super) fn panels_len(plan: &Plan) -> u64 {
 impl Panels {
     /// The panels must have fewer than 2^32 floats.
     pub(super) fn new(plan: &Plan) -> Self {
-        let mut places = vec![[NO_PLACE; 2]; plan.layout.len()];
+        let mut places = vec![[NONE; 2]; plan.layout.len()];
         let mut len = 0u64;
         let mut nets = Vec::with_capacity(plan.stages.len());
         for stage in &plan.stages {
@@ -132,8 +131,8 @@ mod tests {
             // Q of trained reflections has no name.
             expected[plan.layout.trained..].fill([true, true]);
             for (i, places) in panels.places.iter().enumerate() {
-                assert_eq!(places.map(|place| place != NO_PLACE), expected[i], "weight {i}, N = {dim}");
-                for &place in places.iter().filter(|&&place| place != NO_PLACE) {
+                assert_eq!(places.map(|place| place != NONE), expected[i], "weight {i}, N = {dim}");
+                for &place in places.iter().filter(|&&place| place != NONE) {
                     assert!(!std::mem::replace(&mut taken[place as usize], true), "weight {i}, N = {dim}");
                 }
             }

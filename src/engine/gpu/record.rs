@@ -54,9 +54,6 @@ pub(super) const SOFTWARE_TURNS: u64 = 60_000;
 /// The usual [`Bounds::reflection_turns`].
 pub(super) const REFLECTION_TURNS: u64 = 30_000;
 
-/// In place of the row of a buffer that a kernel need not write.
-pub(super) const NOWHERE: u32 = u32::MAX;
-
 /// Records the operations of one program.
 pub(super) struct Recorder<'a> {
     plan: &'a Plan,

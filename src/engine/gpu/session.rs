@@ -13,7 +13,7 @@ use super::compact::compact;
 use super::device::{Device, Failure};
 use super::dispatch::{Dispatch, Recorded};
 use super::fit::{Fit, Room, TILE_STEP};
-use super::launch::{TileJob, Update};
+use super::launch::{NONE, TileJob, Update};
 use super::narrow::{again, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
@@ -27,8 +27,6 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
 
-/// In place of where sums of the loss go, in jobs that nobody asks for it.
-pub(super) const NO_LOSS: u32 = u32::MAX;
 /// Bytes of results that a run leaves on the device before it fetches them.
 const RESULTS: u64 = 64 << 20;
 /// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it.
@@ -325,7 +323,7 @@ impl Session for GpuSession {
                     seed_hi: (job.seed >> 32) as u32,
                     start_lo: job.first_row as u32,
                     start_hi: (job.first_row >> 32) as u32,
-                    loss_cell: NO_LOSS,
+                    loss_cell: NONE,
                     ..*tile
                 };
                 self.replay(program.0, tile, job.rows, &Update::zeroed())?;

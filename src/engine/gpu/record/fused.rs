@@ -8,9 +8,9 @@
 //! every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
 
 use super::networks::longest;
-use super::{Extent, Head, NOWHERE, Recorder, dense_turns, slope, tile};
+use super::{Extent, Head, Recorder, dense_turns, slope, tile};
 use crate::buffer::Buffer;
-use crate::engine::gpu::launch;
+use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::shader::Kernel;
 use crate::error::Result;
 use crate::program::{MixId, Op};
@@ -85,7 +85,7 @@ impl Recorder<'_> {
         let (stage, tables) = self.stage(id);
         let (d_x, d_st) = match backward {
             Some(Op::CoupleBackward { d_x, d_st, .. }) => (d_x.first, d_st.first),
-            _ => (NOWHERE, NOWHERE),
+            _ => (NONE, NONE),
         };
         let launch = launch::CoupleLoss {
             tile: tile(),
@@ -122,7 +122,7 @@ impl Recorder<'_> {
             lists: self.tables.stages[later].slots,
             d_mixed: d_mixed.first,
             d_to: d_to.first,
-            panel: mix.map_or(NOWHERE, |mix| self.tables.mixes[mix].panels[1]),
+            panel: mix.map_or(NONE, |mix| self.tables.mixes[mix].panels[1]),
             columns: stage.dim,
             x: x.first,
             st: st.first,

@@ -1,8 +1,8 @@
 //! The dispatches of a stage's networks: in packs where the nodes fit into a workgroup, else one by one.
 
-use super::{Extent, Head, NOWHERE, Recorder, dense_turns, layer_turns, tile};
+use super::{Extent, Head, Recorder, dense_turns, layer_turns, tile};
 use crate::buffer::Buffer;
-use crate::engine::gpu::launch;
+use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::packs::Packs;
 use crate::engine::gpu::shader::{Kernel, Variant};
 use crate::error::Result;
@@ -81,7 +81,7 @@ impl Recorder<'_> {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
-        let to = if short { NOWHERE } else { slots.first };
+        let to = if short { NONE } else { slots.first };
         let again = self.again.contains(&id);
         if let Some(packs) = pick(&tables.packs, self.bounds.choice.backward) {
             let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
