@@ -11,7 +11,7 @@ var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read_write> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(9) var<storage, read_write> panels: array<f32>;
-@group(0) @binding(10) var<storage, read> places: array<vec2<u32>>;
+@group(0) @binding(10) var<storage, read> packed_offsets: array<vec2<u32>>;
 var<workgroup> dots: array<vec2<f32>, 256>;
 
 @compute @workgroup_size(256)

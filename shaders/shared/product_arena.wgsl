@@ -8,7 +8,7 @@ fn add_arena(start: Eight, at: u32, first: u32, count: u32) -> Eight {
     var sum = start;
     var w = at;
     var row = first;
-    // Four inputs per turn: fewer turns, and loads that do not wait for each other.
+    // Four inputs per iteration: fewer of them, and loads that do not wait for each other.
     for (var k = count / 4u; k > 0u; k--) {
         add_input(&sum, w, arena[row]);
         add_input(&sum, w + 2u, arena[row + stride]);

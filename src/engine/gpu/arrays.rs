@@ -49,7 +49,7 @@ impl Arrays {
         let mut footprint = Footprint { transfer: self.commands.memory() as usize, ..Footprint::default() };
         for role in Role::ALL {
             let part = match role {
-                Role::Weights | Role::Tables | Role::Panels | Role::Places => &mut footprint.weights,
+                Role::Weights | Role::Tables | Role::Panels | Role::PackedOffsets => &mut footprint.weights,
                 Role::FirstMoments | Role::SecondMoments => &mut footprint.optimizer,
                 Role::Partials | Role::Scratch => &mut footprint.gradients,
                 Role::Arena => &mut footprint.activations,

@@ -8,13 +8,21 @@
 //! fastest; `arrays` are what it holds on the device, `transfer` and `uploads` move values and commands there and back,
 //! `profile` times dispatches.
 //!
+//! # Kernels and operations
+//!
+//! Most kernels are an operation or part of its backward and bear its name, as in the native engine. These do not:
+//! `couple_mix`, `couple_loss` and `between_backward` are several operations in one dispatch, `networks_packed` and its
+//! backward are the networks in another shape, `narrow_backward` is their backward together with gradients of weights,
+//! `pack_weights` only moves values.
+//!
 //! # How a step's time comes about
 //!
 //! Estimates for a H100 (67 TFLOP/s, 3.35 TB/s), none of them measured yet; batches of 10,000. lens2 (2 blocks, 0.1 million
 //! parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of the peak; 0.66 GB of activations, 0.2 ms; 12 dispatches, 0.05 ms.
 //! cross4 (4 blocks, 2 million): 120 GFLOP, 150 with padding, 5.6 ms; 9 GB of activations, 3.2 ms, of which narrow networks
 //! that are computed again leave 2.5 GB for 13 GFLOP more; 26 dispatches, 0.1 ms. What decides which part of the peak is
-//! reached stands with the kernels: `packs` (networks), `shaders/weight_gradient.wgsl`, `narrow`.
+//! reached stands with the kernels: `packs` (networks), `shaders/weight_gradient.wgsl`, `narrow`. So does what was left out
+//! or is estimated to be of no help; for dispatches in `record/fused`.
 
 mod adapter;
 mod arrays;

@@ -14,10 +14,10 @@ use super::device::{Device, Failure};
 use super::dispatch::{Dispatch, Recorded};
 use super::fit::{Fit, Room, TILE_STEP};
 use super::launch::{NONE, TileJob, Update};
-use super::narrow::{again, wide_rows};
+use super::narrow::{recomputed, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
-use super::record::{self, Bounds, Choice, Recorder};
+use super::record::{self, Bounds, KernelVariants, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
@@ -68,12 +68,12 @@ pub(super) struct GpuSession {
     most_samples: usize,
     /// Largest data set that stays on the device, in bytes; tests make it 0.
     most_data: u64,
-    /// See [`Bounds::reflection_turns`]; tests make it small.
-    reflection_turns: u64,
-    /// See [`Bounds::turns`]; tests make it small.
-    turns: Option<u64>,
+    /// See [`Bounds::reflection_iterations`]; tests make it small.
+    reflection_iterations: u64,
+    /// See [`Bounds::iterations`]; tests make it small.
+    iterations: Option<u64>,
     /// Variants of programs compiled from now on, where they are not measured.
-    choice: Choice,
+    variants: KernelVariants,
     /// Measures which variants are the fastest; none: the first ones are taken.
     tuner: Option<Arc<Tuner>>,
     /// See [`Bounds::fuse`]; tests switch it off.
@@ -95,8 +95,8 @@ impl GpuSession {
         arrays.grow(Role::Tables, tables.words.len() as u64 * 4)?;
         arrays.write(Role::Tables, 0, bytemuck::cast_slice(&tables.words))?;
         arrays.grow(Role::Panels, panels.len * 4)?;
-        arrays.grow(Role::Places, panels.places.len() as u64 * 8)?;
-        arrays.write(Role::Places, 0, bytemuck::cast_slice(&panels.places))?;
+        arrays.grow(Role::PackedOffsets, panels.packed_offsets.len() as u64 * 8)?;
+        arrays.write(Role::PackedOffsets, 0, bytemuck::cast_slice(&panels.packed_offsets))?;
         arrays.grow(Role::Scratch, record::reflection_scratch(&plan) as u64 * 4)?;
         let pack_weights = record::pack_weights(&plan, device.limits.max_compute_workgroups_per_dimension);
         arrays.add_kernels(pack_weights.iter().map(|dispatch| dispatch.variant));
@@ -111,9 +111,9 @@ impl GpuSession {
             upload: Vec::new(),
             most_samples: usize::MAX,
             most_data: u64::MAX,
-            reflection_turns: record::REFLECTION_TURNS,
-            turns: device.software.then_some(record::SOFTWARE_TURNS),
-            choice: Choice::default(),
+            reflection_iterations: record::REFLECTION_ITERATIONS,
+            iterations: device.software.then_some(record::SOFTWARE_ITERATIONS),
+            variants: KernelVariants::default(),
             tuner: None,
             fuse: true,
             pack_weights,
@@ -159,8 +159,8 @@ impl GpuSession {
     }
 
     /// Records a program for the device.
-    fn record(&self, program: &Program, fit: Fit, choice: Choice, again: &[usize]) -> Result<Recorded> {
-        let recorder = || self.recorder(fit, choice, again);
+    fn record(&self, program: &Program, fit: Fit, variants: KernelVariants, recomputed: &[usize]) -> Result<Recorded> {
+        let recorder = || self.recorder(fit, variants, recomputed);
         Ok(Recorded {
             prepare: recorder().steps(&program.prepare)?,
             rows: recorder().rows(program)?,
@@ -168,15 +168,15 @@ impl GpuSession {
         })
     }
 
-    fn recorder<'a>(&'a self, fit: Fit, choice: Choice, again: &'a [usize]) -> Recorder<'a> {
+    fn recorder<'a>(&'a self, fit: Fit, variants: KernelVariants, recomputed: &'a [usize]) -> Recorder<'a> {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
-            turns: self.turns,
-            reflection_turns: self.reflection_turns,
-            choice,
+            iterations: self.iterations,
+            reflection_iterations: self.reflection_iterations,
+            variants,
             fuse: self.fuse,
         };
-        Recorder::new(&self.plan, &self.tables, fit, bounds, again)
+        Recorder::new(&self.plan, &self.tables, fit, bounds, recomputed)
     }
 
     /// Makes the arrays large enough for a program and batches of `rows` samples.
@@ -211,12 +211,12 @@ impl GpuSession {
     }
 
     /// The program without rows of hidden activations that are computed again.
-    fn compact(&self, program: &Program, again: &[usize], choice: Choice) -> Program {
+    fn compact(&self, program: &Program, recomputed: &[usize], variants: KernelVariants) -> Program {
         compact(program, |stage| {
             let tables = &self.tables.stages[stage];
             // Networks that run one by one go through these rows.
-            let packed = choice.forward.is_some() && !tables.packs.is_empty();
-            (packed && again.contains(&stage)).then(|| wide_rows(&self.plan.stages[stage], tables))
+            let packed = variants.forward.is_some() && !tables.packs.is_empty();
+            (packed && recomputed.contains(&stage)).then(|| wide_rows(&self.plan.stages[stage], tables))
         })
     }
 
@@ -281,11 +281,11 @@ fn writes_every_gradient(program: &Program) -> bool {
 impl Session for GpuSession {
     fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId> {
         debug_assert_eq!(program.plan, self.plan, "a session runs programs of its own plan");
-        let choice = self.tune(&program, rows)?;
-        let again = again(&self.tables, &program, choice, rows, self.turns);
-        let program = self.compact(&program, &again, choice);
+        let variants = self.tune(&program, rows)?;
+        let recomputed = recomputed(&self.tables, &program, variants, rows, self.iterations);
+        let program = self.compact(&program, &recomputed, variants);
         let fit = self.find_room(&program, rows)?;
-        let recorded = self.record(&program, fit, choice, &again)?;
+        let recorded = self.record(&program, fit, variants, &recomputed)?;
         self.arrays.commands.reserve_launches(recorded.all().chain(&self.pack_weights).count())?;
         self.arrays.add_kernels(recorded.all().map(|dispatch| dispatch.variant));
         let clear = program.has_gradients() && !writes_every_gradient(&program);

@@ -35,7 +35,7 @@ pub(super) enum Role {
     /// Copies of the weights in the order in which networks read them.
     Panels = 9,
     /// Where in the panels the copies of each trained weight are.
-    Places = 10,
+    PackedOffsets = 10,
 }
 
 impl Role {
@@ -51,7 +51,7 @@ impl Role {
         Self::Scratch,
         Self::SecondMoments,
         Self::Panels,
-        Self::Places,
+        Self::PackedOffsets,
     ];
 
     /// The name of its variable in the shaders.
@@ -67,7 +67,7 @@ impl Role {
             Self::Scratch => "scratch",
             Self::SecondMoments => "second_moments",
             Self::Panels => "panels",
-            Self::Places => "places",
+            Self::PackedOffsets => "packed_offsets",
         }
     }
 }
@@ -154,7 +154,7 @@ kernels! {
     /// Gradients that the networks send to the columns.
     SlotSum "slot_sum" ["tile" "slots"] SlotSum,
     /// Q of the reflections.
-    Reflect "reflect" ["none" "places"] Reflect,
+    Reflect "reflect" ["none" "packed_offsets"] Reflect,
     /// Gradient of Q, summed over slices.
     ReflectReduce "reflect_reduce" [] ReflectReduce,
     /// The skew part of that gradient.
@@ -162,9 +162,9 @@ kernels! {
     /// Gradient of the reflections.
     ReflectBackward "reflect_backward" [] ReflectBackward,
     /// Weights to panels.
-    PackWeights "pack_weights" ["none" "places"] PackWeights,
+    PackWeights "pack_weights" ["none" "packed_offsets"] PackWeights,
     /// The update.
-    Adam "adam" ["none" "places"] Adam,
+    Adam "adam" ["none" "packed_offsets"] Adam,
 }
 
 /// A kernel as a pipeline is made of it.

@@ -8,7 +8,7 @@
 //! every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
 
 use super::networks::longest;
-use super::{Extent, Head, Recorder, dense_turns, slope, tile};
+use super::{Extent, Head, Recorder, dense_iterations, slope, tile};
 use crate::buffer::Buffer;
 use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::shader::Kernel;
@@ -73,8 +73,8 @@ impl Recorder<'_> {
             mixed: mixed.first,
             panel: self.tables.mixes[mix].panels[0],
         };
-        let turns = self.couple_turns(id) + mixing_turns(stage.dim, 16);
-        self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, turns, launch)
+        let iterations = self.couple_iterations(id) + mixing_iterations(stage.dim, 16);
+        self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
     fn couple_loss(&mut self, couple: &Op, short: bool, loss: &Op, backward: Option<&Op>) -> Result<()> {
@@ -103,8 +103,8 @@ impl Recorder<'_> {
             d_x,
             d_st,
         };
-        let turns = 4 * self.couple_turns(id);
-        self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, turns, launch)
+        let iterations = 4 * self.couple_iterations(id);
+        self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
     fn between_backward(&mut self, networks: &Op, mix: Option<MixId>, couple: &Op) -> Result<()> {
@@ -134,14 +134,14 @@ impl Recorder<'_> {
         };
         let columns = u64::from(stage.dim.div_ceil(32));
         let lists = longest(&self.plan.stages[later].slots) + 2 * longest(&stage.chains) + 3;
-        let turns = columns * lists + mixing_turns(stage.dim, 32);
-        self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, turns, launch)
+        let iterations = columns * lists + mixing_iterations(stage.dim, 32);
+        self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 }
 
-/// Loop turns of a mixing whose outputs are shared out among `groups`, four for each at a time.
-fn mixing_turns(columns: u32, groups: u32) -> u64 {
-    u64::from(columns.div_ceil(4 * groups)) * (1 + dense_turns(columns))
+/// Loop iterations of a mixing whose outputs are shared out among `groups`, four for each at a time.
+fn mixing_iterations(columns: u32, groups: u32) -> u64 {
+    u64::from(columns.div_ceil(4 * groups)) * (1 + dense_iterations(columns))
 }
 
 /// Whether `op` is the backward of a coupling whose result goes to that loss and nowhere else.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::adapter;
 use super::device::Device;
-use super::record::Choice;
+use super::record::KernelVariants;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
@@ -184,10 +184,10 @@ impl Case {
         if self.ops.iter().any(|op| matches!(op, Op::Networks { .. } | Op::NetworksBackward { .. })) {
             // Other shapes of packs; the last stands for activations in the arena.
             for number in [Some(1), Some(2), None] {
-                session.choose(Choice { forward: number, backward: number, again: None });
+                session.choose(KernelVariants { forward: number, backward: number, recompute: None });
                 assert!(self.run(session, rows, usize::MAX) == whole, "{what}: variant {number:?} changes the bits");
             }
-            session.choose(Choice::default());
+            session.choose(KernelVariants::default());
         }
     }
 }
