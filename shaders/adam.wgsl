@@ -22,7 +22,7 @@ var<immediate> launch: Launch;
 @group(0) @binding(4) var<storage, read_write> first_moments: array<f32>;
 @group(0) @binding(8) var<storage, read_write> second_moments: array<f32>;
 @group(0) @binding(9) var<storage, read_write> panels: array<f32>;
-@group(0) @binding(10) var<storage, read> places: array<vec2<u32>>;
+@group(0) @binding(10) var<storage, read> packed_offsets: array<vec2<u32>>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

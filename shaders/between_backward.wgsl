@@ -7,7 +7,7 @@ struct Launch {
     lists: u32,   // per column: where its list of slot rows begins in the tables, and its length
     d_mixed: u32,
     d_to: u32,    // d_mixed where there is no mixing
-    panel: u32,   // or NOWHERE: no mixing
+    panel: u32,   // or NONE: no mixing
     columns: u32,
     x: u32,
     st: u32,
@@ -22,8 +22,6 @@ var<immediate> launch: Launch;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
 
-const NOWHERE: u32 = 0xffffffffu;
-
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let wanted = wg.x * 8u + thread % 8u;
@@ -36,7 +34,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             sum_slots(launch.lists, column, launch.slots, launch.d_mixed, quad);
         }
     }
-    if (launch.panel != NOWHERE) {
+    if (launch.panel != NONE) {
         storageBarrier();
         run_mixing(Mixing(launch.d_mixed, launch.d_to, launch.columns, launch.panel), quad, group, 32u, live);
         storageBarrier();

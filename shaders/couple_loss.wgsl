@@ -14,15 +14,13 @@ struct Launch {
     chains: u32, // per column: where its links begin in the tables, and their number
     slope: f32,
     add: u32,    // 1: add to log_det; 0: write it
-    d_x: u32,    // or NOWHERE: no backward
+    d_x: u32,    // or NONE: no backward
     d_st: u32,
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(7) var<storage, read_write> scratch: array<f32>;
-
-const NOWHERE: u32 = 0xffffffffu;
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -54,7 +52,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     }
     workgroupBarrier();
     if (thread == 0u) { put_loss_sum(wg.x); }
-    if (live && launch.d_x != NOWHERE) {
+    if (live && launch.d_x != NONE) {
         let d_log_det = vec4<f32>(-launch.tile.inverse_batch);
         for (var column = group; column < launch.columns; column += 16u) {
             let x = arena[(launch.x + column) * stride + wanted];

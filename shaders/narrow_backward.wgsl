@@ -9,7 +9,7 @@ struct Launch {
     tile: TileJob,
     x: u32,
     d_st: u32,
-    slots: u32,  // or NOWHERE: nobody asks for the gradients of the columns
+    slots: u32,  // or NONE: nobody asks for the gradients of the columns
     packs: u32,  // where the packs begin in the tables
     first: u32,  // number of the first pack of this dispatch
     length: u32, // length of one copy of the gradients
@@ -21,31 +21,15 @@ var<immediate> launch: Launch;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 @group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
 
-const NOWHERE: u32 = 0xffffffffu;
-override QUADS: u32 = 8u; // always
+const QUADS: u32 = 8u; // mirrors `narrow::QUADS`
 // Quads from one row to the next: odd, so that threads that read the same quad of different rows meet different banks.
-const PITCH: u32 = 9u;
+const PITCH: u32 = QUADS + 1u;
 override THREADS: u32 = 256u;
 override ROWS: u32 = 80u;
 var<workgroup> act: array<vec4<f32>, ROWS * PITCH>;
 
-fn put_rows(value: Four, at: u32, count: u32) {
-    act[at] = value.a;
-    if (count > 1u) { act[at + PITCH] = value.b; }
-    if (count > 2u) { act[at + 2u * PITCH] = value.c; }
-    if (count > 3u) { act[at + 3u * PITCH] = value.d; }
-}
-
-fn rectify(v: vec4<f32>) -> vec4<f32> {
-    return select(v, vec4<f32>(), v <= vec4<f32>());
-}
-
 fn rectify_four(s: Four) -> Four {
     return Four(rectify(s.a), rectify(s.b), rectify(s.c), rectify(s.d));
-}
-
-fn masked(gradient: vec4<f32>, activation: vec4<f32>) -> vec4<f32> {
-    return select(vec4<f32>(), gradient, activation > vec4<f32>());
 }
 
 fn masked_four(g: Four, h: Four) -> Four {
@@ -111,26 +95,27 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                 act[tables[source] * PITCH + lane] = v;
             }
             workgroupBarrier();
-            if (works) {
-                let panel = half_panel(net.panel.x, item.first, panel_length(net.upper));
-                put_rows(rectify_four(add_rows(biases_four(panel), panel + 2u, inputs, PITCH, net.upper)), own_front, left);
-            }
-            workgroupBarrier();
             var hidden = zero_four();
             if (works) {
+                let panel = half_panel(net.panel.x, item.first, panel_length(net.upper));
+                hidden = rectify_four(add_act_four(biases_four(panel), panel + 2u, inputs, PITCH, net.upper));
+                keep_four(hidden, own_front, PITCH, left);
+            }
+            workgroupBarrier();
+            if (works) {
                 let panel = half_panel(net.panel.y, item.first, panel_length(net.hidden));
-                hidden = rectify_four(add_rows(biases_four(panel), panel + 2u, front, PITCH, net.hidden));
-                put_rows(hidden, own_rear, left);
+                hidden = rectify_four(add_act_four(biases_four(panel), panel + 2u, front, PITCH, net.hidden));
+                keep_four(hidden, own_rear, PITCH, left);
             }
             workgroupBarrier();
             if (last && outer.live) { add_products(&d_outer, outer); }
             d_bias.z = add_row(d_bias.z, bias.rows.z);
             if (works) {
                 let panel = half_panel(net.back.z, item.first, 2u * net.lower);
-                hidden = masked_four(add_rows(zero_four(), panel, outs, PITCH, net.lower), hidden);
+                hidden = masked_four(add_act_four(zero_four(), panel, outs, PITCH, net.lower), hidden);
             }
             workgroupBarrier();
-            if (works) { put_rows(hidden, own_rear, left); }
+            if (works) { keep_four(hidden, own_rear, PITCH, left); }
             workgroupBarrier();
             if (middle.live) { add_products(&d_middle, middle); }
             d_bias.y = add_row(d_bias.y, bias.rows.y);
@@ -142,14 +127,14 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                     act[own_front + 2u * PITCH],
                     act[own_front + 3u * PITCH],
                 );
-                hidden = masked_four(add_rows(zero_four(), panel, rear, PITCH, net.hidden), h);
+                hidden = masked_four(add_act_four(zero_four(), panel, rear, PITCH, net.hidden), h);
             }
             workgroupBarrier();
-            if (works) { put_rows(hidden, own_front, left); }
+            if (works) { keep_four(hidden, own_front, PITCH, left); }
             workgroupBarrier();
             if (!last && outer.live) { add_products(&d_outer, outer); }
             d_bias.x = add_row(d_bias.x, bias.rows.x);
-            if (launch.slots != NOWHERE && inside) { send(pack, group, lane, which, quad); }
+            if (launch.slots != NONE && inside) { send(pack, group, lane, which, quad); }
             // The columns have been read.
             workgroupBarrier();
         }
@@ -179,6 +164,6 @@ fn send(pack: u32, group: u32, lane: u32, which: u32, quad: u32) {
             if (count > 3u) { sum.d = arena[at + 3u * stride]; }
         }
         let panel = half_panel(net.back.x, upper.first, 2u * net.hidden);
-        store_four(add_rows(sum, panel, place.front * PITCH + lane, PITCH, net.hidden), at, count);
+        store_four(add_act_four(sum, panel, place.front * PITCH + lane, PITCH, net.hidden), at, count);
     }
 }

@@ -8,7 +8,7 @@ struct Launch {
     d_st: u32,
     d_hidden0: u32,
     d_hidden1: u32,
-    slots: u32, // or NOWHERE: nobody asks for the gradients of the columns
+    slots: u32, // or NONE: nobody asks for the gradients of the columns
     nodes: u32, // where the stage's nodes begin in the tables
     first: u32, // number of the first node of this dispatch
 }
@@ -16,8 +16,6 @@ var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
-
-const NOWHERE: u32 = 0xffffffffu;
 
 // A layer backwards through the ReLU before it: gradients of its `n_in` inputs from those of its `n_out` outputs.
 fn back(panel: u32, n_in: u32, n_out: u32, d_out: u32, activation: u32, d_in: u32, group: u32, live: bool) {
@@ -47,7 +45,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     back(net.back.z, net.hidden, net.lower, d_st, h1, d1, group / 2u, live);
     storageBarrier();
     back(net.back.y, net.hidden, net.hidden, d1, h0, d0, group / 2u, live);
-    if (launch.slots == NOWHERE) { return; }
+    if (launch.slots == NONE) { return; }
     storageBarrier();
     let s = net_at(node, 0u);
     let t = net_at(node, 1u);

@@ -40,24 +40,24 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         let panel = net.panel.x + (item.first / 8u) * panel_length(net.upper);
         sum = add_arena(biases(panel), panel + 2u, (launch.x + net.upper_first) * stride + quad, net.upper);
         sum = rectify_eight(sum);
-        keep_eight(sum, own, left);
+        keep_eight(sum, own, QUADS, left);
         if (kept) { store_eight(sum, launch.hidden0 * stride + hidden, left); }
     }
     workgroupBarrier();
     if (works) {
         let panel = net.panel.y + (item.first / 8u) * panel_length(net.hidden);
-        sum = rectify_eight(add_act(biases(panel), panel + 2u, rows, net.hidden));
+        sum = rectify_eight(add_act(biases(panel), panel + 2u, rows, QUADS, net.hidden));
         if (kept) { store_eight(sum, launch.hidden1 * stride + hidden, left); }
     }
     workgroupBarrier();
-    if (works) { keep_eight(sum, own, left); }
+    if (works) { keep_eight(sum, own, QUADS, left); }
     workgroupBarrier();
     // Few outputs: four for each group, so that more of the groups have some.
     for (var i = group; i < pack.outs_count; i += THREADS / QUADS) {
         let out = item_at(pack.outs, i);
         let owner = net_at(out.node, which);
         let panel = owner.panel.z + (out.first / 8u) * panel_length(owner.hidden) + (out.first / 4u) % 2u;
-        let four = add_rows(biases_four(panel), panel + 2u, out.row * QUADS + lane, QUADS, owner.hidden);
+        let four = add_act_four(biases_four(panel), panel + 2u, out.row * QUADS + lane, QUADS, owner.hidden);
         if (live) { store_four(four, (launch.st + owner.st + out.first) * stride + quad, owner.lower - out.first); }
     }
 }

@@ -9,7 +9,7 @@ struct Launch {
     d_st: u32,
     d_hidden0: u32,
     d_hidden1: u32,
-    slots: u32, // or NOWHERE: nobody asks for the gradients of the columns
+    slots: u32, // or NONE: nobody asks for the gradients of the columns
     packs: u32, // where the packs begin in the tables
     first: u32, // number of the first pack of this dispatch
 }
@@ -17,8 +17,6 @@ var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(9) var<storage, read> panels: array<vec4<f32>>;
-
-const NOWHERE: u32 = 0xffffffffu;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -44,18 +42,19 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             sum = masked_eight(sum, launch.hidden1 * stride + hidden, left);
             if (live) { store_eight(sum, launch.d_hidden1 * stride + hidden, left); }
         }
-        // The slots of s have been read.
+        // `act` has been read for the slots of s.
         workgroupBarrier();
-        if (works) { keep_eight(sum, own, left); }
+        if (works) { keep_eight(sum, own, QUADS, left); }
         workgroupBarrier();
         if (works) {
             let panel = net.back.y + (item.first / 8u) * 2u * net.hidden;
-            sum = masked_eight(add_act(zero_eight(), panel, rows, net.hidden), launch.hidden0 * stride + hidden, left);
+            sum = add_act(zero_eight(), panel, rows, QUADS, net.hidden);
+            sum = masked_eight(sum, launch.hidden0 * stride + hidden, left);
             if (live) { store_eight(sum, launch.d_hidden0 * stride + hidden, left); }
         }
-        if (launch.slots != NOWHERE) {
+        if (launch.slots != NONE) {
             workgroupBarrier();
-            if (works) { keep_eight(sum, own, left); }
+            if (works) { keep_eight(sum, own, QUADS, left); }
             workgroupBarrier();
             for (var i = group; i < pack.upper_count; i += THREADS / QUADS) {
                 let upper = item_at(pack.upper, i);
@@ -65,7 +64,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                 var start = zero_eight();
                 if (which == 1u && live) { start = load_eight(slot, owner.upper - upper.first); }
                 let panel = owner.back.x + (upper.first / 8u) * 2u * owner.hidden;
-                let both = add_act(start, panel, upper.row * QUADS + lane, owner.hidden);
+                let both = add_act(start, panel, upper.row * QUADS + lane, QUADS, owner.hidden);
                 if (live) { store_eight(both, slot, owner.upper - upper.first); }
             }
         }

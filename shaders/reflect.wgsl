@@ -1,7 +1,6 @@
 // Q = H_1 H_2 ... H_N of the trained reflections, the last applied first; a column of Q depends on no other.
 // Workgroup: 32 columns x 8 threads that share out the rows; grid (columns, mixings). One dispatch applies `count`
-// reflections, the numbers below `end`, so that no dispatch runs for long; the last
-// one writes the panels.
+// reflections, the numbers below `end`, so that no dispatch runs for long; the last one writes the panels.
 struct Launch {
     mixes: u32, // where the mixings begin in the tables: dim, Q, reflections
     first: u32, // number of the first mixing of this dispatch
@@ -12,7 +11,7 @@ var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read_write> weights: array<f32>;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(9) var<storage, read_write> panels: array<f32>;
-@group(0) @binding(10) var<storage, read> places: array<vec2<u32>>;
+@group(0) @binding(10) var<storage, read> packed_offsets: array<vec2<u32>>;
 var<workgroup> dots: array<vec2<f32>, 256>;
 
 @compute @workgroup_size(256)

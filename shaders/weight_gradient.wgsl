@@ -29,8 +29,6 @@ var<immediate> launch: Launch;
 
 // A weight tile; mirrors `tables::JOB`.
 const JOB_WORDS: u32 = 9u;
-const NO_BIAS: u32 = 0xffffffffu;
-const NOWHERE: u32 = 0xffffffffu;
 
 // Four quads of 16 rows for each of the four weight tiles; a row takes 5, so that threads that read different rows meet
 // different banks.
@@ -55,7 +53,7 @@ struct Weights {
 
 // Where the gradient of output o and input k is, if there is such a weight.
 fn place(w: Weights, o: u32, k: u32) -> u32 {
-    return select(NOWHERE, w.copy + w.weight + o * w.n_in + k, o < w.n_out && k < w.n_in);
+    return select(NONE, w.copy + w.weight + o * w.n_in + k, o < w.n_out && k < w.n_in);
 }
 
 fn load_four(w: Weights, o: u32, k: u32) -> vec4<f32> {
@@ -98,8 +96,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let b = thread % 4u;
     let o = o0 + a;
     let k = k0 + b;
-    var bias_at = NOWHERE;
-    if (k0 == 0u && tables[job + 6u] != NO_BIAS && o + 4u * b < n_out) {
+    var bias_at = NONE;
+    if (k0 == 0u && tables[job + 6u] != NONE && o + 4u * b < n_out) {
         bias_at = w.copy + tables[job + 6u] + o + 4u * b;
     }
     var sum0 = vec4<f32>();

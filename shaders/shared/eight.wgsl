@@ -1,4 +1,4 @@
-// Eight outputs of one quad of samples at a time, in registers. Needs the binding `panels`.
+// Eight outputs of one quad of samples at a time, in registers. Needs the binding `panels` and `relu.wgsl`.
 //
 // A panel holds the weights of eight outputs, input by input: those of input k are panels[at + 2 k] and the next. Where
 // there are fewer outputs the rest is zero. Whoever makes the loop around `add_input`, inputs come in order, so the bits
@@ -47,11 +47,6 @@ fn add_input(sum: ptr<function, Eight>, at: u32, x: vec4<f32>) {
     (*sum).f = fma(vec4<f32>(v.y), x, (*sum).f);
     (*sum).g = fma(vec4<f32>(v.z), x, (*sum).g);
     (*sum).h = fma(vec4<f32>(v.w), x, (*sum).h);
-}
-
-// ReLU that lets NaN through, so that a diverged network is seen.
-fn rectify(v: vec4<f32>) -> vec4<f32> {
-    return select(v, vec4<f32>(), v <= vec4<f32>());
 }
 
 fn rectify_eight(s: Eight) -> Eight {

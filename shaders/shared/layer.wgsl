@@ -1,5 +1,5 @@
 // One layer of a network for one quad of samples; the outputs are shared out among `groups` groups of threads, this one
-// being number `group`. Needs what `arena.wgsl` needs.
+// being number `group`. Needs what `product_arena.wgsl` needs.
 
 struct Layer {
     panel: u32,  // index of the panel of the first eight outputs

@@ -27,7 +27,7 @@ fn existing(loss: vec4<f32>, quad: u32) -> vec4<f32> {
 
 // Leaves the sum over the 8 quads of workgroup `wg`, whose losses are in `parts`.
 fn put_loss_sum(wg: u32) {
-    if (launch.tile.loss_cell == NO_LOSS) { return; }
+    if (launch.tile.loss_cell == NONE) { return; }
     var sum = parts[0];
     for (var l = 1u; l < 8u; l++) {
         sum += parts[l];

@@ -1,5 +1,5 @@
 // Q x, or Q^T x with the transposed panels, for one quad of samples; four outputs at a time, which `groups` groups of
-// threads share out. Needs what `four.wgsl` needs.
+// threads share out. Needs what `product_arena.wgsl` needs.
 
 struct Mixing {
     input: u32, // first row of x

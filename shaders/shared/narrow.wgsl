@@ -111,7 +111,7 @@ fn add_products(sums: ptr<function, Sums>, block: Block) {
 fn weight_place(block: Block, i: u32, j: u32) -> u32 {
     let o = block.a + i * block.da;
     let k = block.b + j * block.db;
-    return select(NOWHERE, block.weight + o * block.n_in + k, block.live && o < block.n_out && k < block.n_in);
+    return select(NONE, block.weight + o * block.n_in + k, block.live && o < block.n_out && k < block.n_in);
 }
 
 fn load_weights(block: Block, i: u32) -> vec4<f32> {
@@ -149,7 +149,7 @@ struct Biases {
 
 // Number `number` of the list whose head is at `head`: output `first` of all three layers, as far as they have one.
 fn biases_at(head: u32, number: u32, which: u32, copy: u32) -> Biases {
-    var biases = Biases(vec3<u32>(NOWHERE), vec3<u32>(NOWHERE));
+    var biases = Biases(vec3<u32>(NONE), vec3<u32>(NONE));
     if (number >= tables[head + 1u]) { return biases; }
     let part = part_at(tables[head], number);
     let place = place_at(part.place);
@@ -168,7 +168,7 @@ fn biases_at(head: u32, number: u32, which: u32, copy: u32) -> Biases {
 }
 
 fn add_row(start: f32, row: u32) -> f32 {
-    if (row == NOWHERE) { return start; }
+    if (row == NONE) { return start; }
     var sum = start;
     for (var q = 0u; q < QUADS; q++) {
         sum = add_bias(sum, act[row + q]);

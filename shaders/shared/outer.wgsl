@@ -16,10 +16,10 @@ fn add_bias(start: f32, l: vec4<f32>) -> f32 {
 }
 
 fn load(at: u32) -> f32 {
-    if (at == NOWHERE) { return 0.0; }
+    if (at == NONE) { return 0.0; }
     return partials[at];
 }
 
 fn save(at: u32, value: f32) {
-    if (at != NOWHERE) { partials[at] = value; }
+    if (at != NONE) { partials[at] = value; }
 }

@@ -18,8 +18,5 @@ struct TileJob {
     start_hi: u32,
     noise: f32,         // deviation of the noise added to x
     inverse_batch: f32, // 1 / samples of the whole batch
-    loss_cell: u32,     // where in `scratch` the batch's sums of the loss begin, one per 8 quads, or NO_LOSS
+    loss_cell: u32,     // where in `scratch` the batch's sums of the loss begin, one per 8 quads, or NONE: nobody asks
 }
-
-// In place of `loss_cell`: nobody asks for the sum.
-const NO_LOSS: u32 = 0xffffffffu;

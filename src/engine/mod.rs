@@ -68,7 +68,7 @@ impl Engine {
     }
 }
 
-/// Bytes that a model holds on its device, by what they are for.
+/// The most bytes that a model has held on its device, by what they are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Footprint {
     /// Weights, and the tables that say where they are.
@@ -209,6 +209,6 @@ pub(crate) trait Session: Send {
     /// What was timed since [`Session::begin_profile`], in the order it ran. Waits for the device.
     fn end_profile(&mut self) -> Result<Vec<KernelTime>>;
 
-    /// What the session holds on the device. Its arrays grow and never shrink, so this is also the most it has held.
+    /// The most that the session has held on the device, by purpose; what it has given back since counts.
     fn footprint(&self) -> Footprint;
 }

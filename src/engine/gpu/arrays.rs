@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::device::{Device, Failure, Pipeline};
+use super::dispatch::Dispatch;
 use super::launch::{TileJob, Update};
-use super::record::Dispatch;
 use super::shader::{Role, Variant};
 use super::transfer::{Commands, Part};
 use crate::engine::Footprint;
@@ -22,6 +22,8 @@ pub(super) struct Arrays {
     device: Arc<Device>,
     pub(super) commands: Commands,
     buffers: [Option<wgpu::Buffer>; Role::ALL.len()],
+    /// The most bytes that each array has had.
+    most: [u64; Role::ALL.len()],
     /// Kernels of the programs compiled so far.
     variants: Vec<Variant>,
     bound: HashMap<Variant, Bound>,
@@ -33,7 +35,8 @@ impl Arrays {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, Failure> {
         let commands = Commands::new(device.clone())?;
         let (variants, bound) = (Vec::new(), HashMap::new());
-        Ok(Self { device, commands, buffers: Default::default(), variants, bound, stale: false })
+        let (buffers, most) = Default::default();
+        Ok(Self { device, commands, buffers, most, variants, bound, stale: false })
     }
 
     /// Whether the array is there.
@@ -41,19 +44,18 @@ impl Arrays {
         self.buffers[role as usize].is_some()
     }
 
-    /// Bytes held on the device.
+    /// The most bytes that have been held on the device, array by array; one that was given back counts.
     pub(super) fn footprint(&self) -> Footprint {
         let mut footprint = Footprint { transfer: self.commands.memory() as usize, ..Footprint::default() };
         for role in Role::ALL {
-            let bytes = self.buffers[role as usize].as_ref().map_or(0, |buffer| buffer.size() as usize);
             let part = match role {
-                Role::Weights | Role::Tables | Role::Panels | Role::Places => &mut footprint.weights,
+                Role::Weights | Role::Tables | Role::Panels | Role::PackedOffsets => &mut footprint.weights,
                 Role::FirstMoments | Role::SecondMoments => &mut footprint.optimizer,
                 Role::Partials | Role::Scratch => &mut footprint.gradients,
                 Role::Arena => &mut footprint.activations,
                 Role::Data | Role::Order => &mut footprint.data,
             };
-            *part += bytes;
+            *part += self.most[role as usize] as usize;
         }
         footprint
     }
@@ -83,7 +85,11 @@ impl Arrays {
             })
         };
         match make(bytes) {
-            Ok(buffer) => *slot = Some(buffer),
+            Ok(buffer) => {
+                let most = &mut self.most[role as usize];
+                *most = buffer.size().max(*most);
+                *slot = Some(buffer);
+            }
             Err(failure) => {
                 *slot = before.and_then(|bytes| make(bytes).ok());
                 return Err(failure);

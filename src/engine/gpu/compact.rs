@@ -81,10 +81,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::gpu::narrow::{again, wide_rows};
+    use crate::engine::gpu::narrow::{recomputed, wide_rows};
     use crate::engine::gpu::packs::Workgroup;
     use crate::engine::gpu::panels::Panels;
-    use crate::engine::gpu::record::Choice;
+    use crate::engine::gpu::record::KernelVariants;
     use crate::engine::gpu::tables::Tables;
     use crate::flow::programs::{Name, record};
     use crate::plan::{Plan, Spec};
@@ -131,8 +131,8 @@ mod tests {
         let workgroup = Workgroup { bytes: 49_152, threads: 512 };
         let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
         let program = record(Name::Step(Memory::Stored), &plan);
-        let again = again(&tables, &program, Choice::default(), 10_000, None);
-        assert_eq!(again.len(), 4);
+        let recomputed = recomputed(&tables, &program, KernelVariants::default(), 10_000, None);
+        assert_eq!(recomputed.len(), 4);
         let less = compact(&program, |id| Some(wide_rows(&plan.stages[id], &tables.stages[id])));
         let bytes = |program: &Program| u64::from(program.arena_rows) * 10_016 * 4;
         assert!(bytes(&program) > 1 << 31 && bytes(&less) < 1 << 30, "{} {}", bytes(&program), bytes(&less));

@@ -13,11 +13,14 @@ const QUADS_PER_WORKGROUP: u64 = 8;
 pub(super) const TILE_STEP: usize = 32;
 /// Most samples of a tile: as many keep any device busy, and the loops over them end before llvmpipe's limit.
 pub(super) const TILE_SAMPLES: u64 = 1 << 17;
-/// A slice of the batch has no fewer than these samples, so that reading the slices stays cheap.
+/// A slice of the batch has no fewer than these samples: its copy of the gradient is written and read, 8 bytes per weight,
+/// for 2 operations per weight and sample. So they are 64 per byte, where a H100 does 20. Estimated, no GPU measured yet.
 const SLICE_SAMPLES: usize = 256;
-/// Most copies of the gradient.
+/// Most copies of the gradient. With 40 a stage of lens2 has 84 x 40 workgroups of two warps, as many as a H100 keeps at a
+/// time (8,448 warps) to four fifths. Estimated, no GPU measured yet.
 const MAX_SLICES: usize = 40;
-/// Most bytes of all copies of the gradient.
+/// Most bytes of all copies of the gradient: to write and to read them takes 0.08 ms on a H100. Estimated, no GPU measured
+/// yet.
 const PARTIALS_BYTES: u64 = 128 << 20;
 
 /// Sizes of a program on a device.
@@ -106,7 +109,7 @@ impl Room {
     /// Checks that the weights and what goes with them fit, before anything is allocated.
     pub(super) fn check_weights(self, plan: &Plan, adapter: &str) -> Result<()> {
         let layout = &plan.layout;
-        // Gradients and moments are no longer than the weights; the panels and their places are.
+        // Gradients and moments are no longer than the weights; the panels and the offsets in them are.
         let needed = (layout.len() as u64 * 4).max(panels_len(plan) * 4).max(layout.len() as u64 * 8);
         if needed > self.array {
             return Err(too_large("its weights", needed, self.array, adapter));

@@ -9,6 +9,9 @@ use bytemuck::{Pod, Zeroable};
 /// Most bytes of immediates a kernel may use: what every Vulkan device has.
 pub(super) const MAX_BYTES: usize = 128;
 
+/// In place of a row, an offset or a copy: there is none, or nobody asks for it. See `shaders/shared/none.wgsl`.
+pub(super) const NONE: u32 = u32::MAX;
+
 /// Name, offset and size of a field.
 #[cfg(test)]
 pub(super) type Field = (&'static str, usize, usize);
@@ -303,8 +306,8 @@ launches! {
         begin: u32,
         count: u32,
     }
-    /// `shaders/panels.wgsl`
-    Panels {
+    /// `shaders/pack_weights.wgsl`
+    PackWeights {
         count: u32,
         pitch: u32,
     }

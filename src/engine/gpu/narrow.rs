@@ -4,27 +4,28 @@
 //! A hidden activation that is kept travels five times: written, read for the mask, and as a factor of two gradients; its
 //! gradient is written and read. For h hidden units and few inputs and outputs that are 40 h bytes per network and sample
 //! for 6 h^2 operations: with h = 32 some 5 operations per byte, where a H100 does 20 at its peak and 8 at a realistic
-//! rate; with h = 64 about 10. So up to [`WIDEST`] they are computed again, if they are too many to stay in its cache.
+//! rate; with h = 64 about 10. So up to [`WIDEST`] they are computed again, where they would take more than [`MOST_KEPT`].
+//!
+//! Left out, estimated: wider nodes. Their middle layer has more than 256 blocks of 4 x 4 weights, so a thread would hold
+//! several of them in registers and fewer workgroups would run at a time, where there is less to gain.
 
 use std::ops::Range;
 
 use super::fit::{TILE_SAMPLES, TILE_STEP};
-use super::packs::{PackShape, Workgroup};
-use super::record::Choice;
+use super::packs::{PackShape, WARP, Workgroup};
+use super::record::KernelVariants;
 use super::tables::{NODE, StageTables, Tables};
 use crate::buffer::Buffer;
 use crate::plan::{Node, Stage};
 use crate::program::{Op, Program, StageId};
 
-/// Largest hidden width that counts as narrow.
+/// Largest hidden width that counts as narrow; estimated (see above), no GPU measured yet.
 const WIDEST: u32 = 64;
 /// Quads that a workgroup takes along at a time.
-const QUADS: u32 = 8;
+pub(super) const QUADS: u32 = 8;
 /// Most threads of a workgroup: 16 x 16 blocks of 4 x 4 weights. With 128 registers each, two workgroups have room on a
 /// multiprocessor of an H100.
 const THREADS: u32 = 256;
-/// Threads that run in step on most devices.
-const WARP: u32 = 32;
 /// Bytes of a row in workgroup memory: one quad more than it holds.
 const ROW_BYTES: u32 = 16 * (QUADS + 1);
 /// Rows past the last that a block of weights may read and not use.
@@ -35,8 +36,9 @@ pub(super) const NARROW: usize = 12;
 pub(super) const SOURCE: usize = 4;
 /// Words of a block of weights.
 const BLOCK: usize = 4;
-/// Bytes of activations that the cache of a large GPU keeps from the forward to the backward pass.
-const CACHE: u64 = 128 << 20;
+/// Most bytes of hidden activations that the narrow nodes of a stage keep from the forward to the backward pass, where it
+/// was not measured which is faster. Bounds memory; estimated, no GPU measured yet: to and fro they take 0.2 ms on a H100.
+const MOST_KEPT: u64 = 128 << 20;
 
 /// The narrow nodes of a stage in packs, in the tables.
 #[derive(Clone, Copy, Debug)]
@@ -48,36 +50,36 @@ pub(super) struct Narrow {
     pub(super) count: u32,
     /// Hidden rows of all their nodes in both layers.
     hidden_rows: u32,
-    /// Most loop turns of a thread per 8 quads.
-    turns: u32,
+    /// Most loop iterations of a thread per 8 quads.
+    iterations: u32,
 }
 
 impl Narrow {
-    /// Whether the hidden activations of that many samples are too many to stay in a cache.
+    /// Whether the hidden activations of that many samples are more than [`MOST_KEPT`].
     pub(super) fn is_much(&self, samples: usize) -> bool {
-        u64::from(self.hidden_rows) * 4 * samples as u64 > CACHE
+        u64::from(self.hidden_rows) * 4 * samples as u64 > MOST_KEPT
     }
 
-    /// Loop turns of a thread for a tile of that many samples, all of one slice.
-    pub(super) fn turns(&self, samples: usize) -> u64 {
-        2 * u64::from(self.turns) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
+    /// Loop iterations of a thread for a tile of that many samples, all of one slice.
+    pub(super) fn iterations(&self, samples: usize) -> u64 {
+        2 * u64::from(self.iterations) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
     }
 }
 
 /// Stages of a program whose narrow nodes need not keep their hidden activations: nothing but the backward pass of the same
-/// program reads them, and that computes them again. `turns`: loop turns that the device allows.
-pub(super) fn again(
+/// program reads them, and that computes them again. `iterations`: loop iterations that the device allows.
+pub(super) fn recomputed(
     tables: &Tables,
     program: &Program,
-    choice: Choice,
+    variants: KernelVariants,
     rows: usize,
-    turns: Option<u64>,
+    iterations: Option<u64>,
 ) -> Vec<StageId> {
     let wanted = |id: StageId| {
         let narrow = tables.stages[id].narrow.as_ref()?;
-        let chosen = choice.again.unwrap_or_else(|| narrow.is_much(rows));
-        let possible =
-            turns.is_none_or(|turns| narrow.turns(rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP) <= turns);
+        let chosen = variants.recompute.unwrap_or_else(|| narrow.is_much(rows));
+        let possible = iterations
+            .is_none_or(|iterations| narrow.iterations(rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP) <= iterations);
         (chosen && possible).then_some(id)
     };
     let backward = program.rows.iter().filter_map(|op| match op {
@@ -176,8 +178,8 @@ pub(super) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     let dense = |n: u32| n / 4 + n % 4;
     let of_node = |node: &Node| 2 * dense(node.upper) + 3 * dense(node.hidden) + dense(node.lower);
     // Products of 5 lists of 8 quads, rows to fetch.
-    let turns = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
-    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, turns })
+    let iterations = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
+    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, iterations })
 }
 
 /// Writes the lists of a pack; returns its words.

@@ -16,7 +16,7 @@ use super::panels::PANEL;
 use crate::plan::Stage;
 
 /// Words of a pack in the tables: begin and number of its items, for hidden outputs, outputs and columns read. Read by
-/// `shaders/shared/act.wgsl`.
+/// `shaders/shared/packs.wgsl`.
 pub(super) const PACK: usize = 6;
 /// Words of an item: where the node's words begin, first output or input, the node's first row in workgroup memory.
 pub(super) const ITEM: usize = 3;
@@ -27,7 +27,7 @@ const ROWS: u32 = 128;
 /// Numbers of quads that a workgroup may have, best first.
 const QUADS: [u32; 3] = [16, 8, 4];
 /// Threads that run in step on most devices; workgroups have multiples of them.
-const WARP: u32 = 32;
+pub(super) const WARP: u32 = 32;
 
 /// What a device lets a workgroup have.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Workgroup {
     pub(super) threads: u32,
 }
 
-/// Shape of the workgroups that run packs: the constants that `shaders/shared/act.wgsl` leaves open.
+/// Shape of the workgroups that run packs: the constants that `shaders/shared/packs.wgsl` leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PackShape {
     /// Quads of samples.

@@ -1,16 +1,16 @@
 //! Panels: copies of the weights as the kernels of networks and mixings read them. They live on the device alone; Adam,
-//! `shaders/reflect.wgsl` and `shaders/panels.wgsl` write them.
+//! `shaders/reflect.wgsl` and `shaders/pack_weights.wgsl` write them.
 //!
 //! A thread computes eight outputs of a layer, so a panel has the weights of eight outputs, input by input, as two vec4
 //! per input; its head are the eight biases. The backward pass computes eight inputs from all outputs: the transposed
-//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it is never written.
+//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it
+//! is never written.
 
+use super::launch::NONE;
 use crate::plan::Plan;
 
 /// Outputs of a panel.
 pub(super) const PANEL: u32 = 8;
-/// In place of a place: the weight has no such copy.
-pub(super) const NO_PLACE: u32 = u32::MAX;
 
 /// Where the panels of one network begin, in vec4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct Panels {
     /// By mixing: where the panels of Q begin, and the transposed ones, in vec4.
     pub(super) mixes: Vec<[u32; 2]>,
     /// Per weight the floats that are its copies: in a panel and in a transposed one.
-    pub(super) places: Vec<[u32; 2]>,
+    pub(super) packed_offsets: Vec<[u32; 2]>,
     /// Floats of all panels.
     pub(super) len: u64,
 }
@@ -60,7 +60,7 @@ pub(super) fn panels_len(plan: &Plan) -> u64 {
 impl Panels {
     /// The panels must have fewer than 2^32 floats.
     pub(super) fn new(plan: &Plan) -> Self {
-        let mut places = vec![[NO_PLACE; 2]; plan.layout.len()];
+        let mut packed_offsets = vec![[NONE; 2]; plan.layout.len()];
         let mut len = 0u64;
         let mut nets = Vec::with_capacity(plan.stages.len());
         for stage in &plan.stages {
@@ -73,9 +73,10 @@ impl Panels {
                         panels.back[layer] = ((len + forward) / 4) as u32;
                         let (weight, bias) = (net.weight[layer] as usize, net.bias[layer] as usize);
                         let head = len as u32 + PANEL;
-                        place(&mut places, shape, weight, [head, (len + forward) as u32], 1);
+                        put_offsets(&mut packed_offsets, shape, weight, [head, (len + forward) as u32], 1);
                         for o in 0..shape[1] {
-                            places[bias + o as usize][0] = len as u32 + o / PANEL * PANEL * (1 + shape[0]) + o % PANEL;
+                            packed_offsets[bias + o as usize][0] =
+                                len as u32 + o / PANEL * PANEL * (1 + shape[0]) + o % PANEL;
                         }
                         len += forward + back;
                     }
@@ -87,23 +88,23 @@ impl Panels {
         let mut mixes = Vec::new();
         for mix in plan.mixes() {
             let [forward, back] = [len, len + square(mix.dim)];
-            place(&mut places, [mix.dim, mix.dim], mix.q as usize, [forward as u32, back as u32], 0);
+            put_offsets(&mut packed_offsets, [mix.dim, mix.dim], mix.q as usize, [forward as u32, back as u32], 0);
             mixes.push([(forward / 4) as u32, (back / 4) as u32]);
             len += 2 * square(mix.dim);
         }
         debug_assert_eq!(len, panels_len(plan));
-        Self { nets, mixes, places, len }
+        Self { nets, mixes, packed_offsets, len }
     }
 }
 
-/// Places of a matrix of weights: the first panel's weights begin at float `at[0]`, the transposed panels at `at[1]`. A
+/// The offsets of a matrix of weights: its first panel's weights begin at float `at[0]`, the transposed ones at `at[1]`. A
 /// panel has `heads` times eight floats more than weights.
-fn place(places: &mut [[u32; 2]], [n_in, n_out]: [u32; 2], weight: usize, at: [u32; 2], heads: u32) {
+fn put_offsets(packed_offsets: &mut [[u32; 2]], [n_in, n_out]: [u32; 2], weight: usize, at: [u32; 2], heads: u32) {
     for o in 0..n_out {
         let panel = at[0] + o / PANEL * PANEL * (heads + n_in) + o % PANEL;
         for k in 0..n_in {
             let back = at[1] + k / PANEL * PANEL * n_out + o * PANEL + k % PANEL;
-            places[weight + (o * n_in + k) as usize] = [panel + PANEL * k, back];
+            packed_offsets[weight + (o * n_in + k) as usize] = [panel + PANEL * k, back];
         }
     }
 }
@@ -114,7 +115,7 @@ mod tests {
     use crate::plan::{Mixing, Spec};
 
     #[test]
-    fn every_weight_has_places_of_its_own() {
+    fn every_weight_has_offsets_of_its_own() {
         for (dim, width) in [(1, 3), (2, 8), (7, 13), (20, 139)] {
             let plan = Plan::new(&Spec { dim, width, mixing: Mixing::Householder, ..Spec::default() }).unwrap();
             let panels = Panels::new(&plan);
@@ -130,10 +131,10 @@ mod tests {
             }
             // Q of trained reflections has no name.
             expected[plan.layout.trained..].fill([true, true]);
-            for (i, places) in panels.places.iter().enumerate() {
-                assert_eq!(places.map(|place| place != NO_PLACE), expected[i], "weight {i}, N = {dim}");
-                for &place in places.iter().filter(|&&place| place != NO_PLACE) {
-                    assert!(!std::mem::replace(&mut taken[place as usize], true), "weight {i}, N = {dim}");
+            for (i, packed_offsets) in panels.packed_offsets.iter().enumerate() {
+                assert_eq!(packed_offsets.map(|offset| offset != NONE), expected[i], "weight {i}, N = {dim}");
+                for &offset in packed_offsets.iter().filter(|&&offset| offset != NONE) {
+                    assert!(!std::mem::replace(&mut taken[offset as usize], true), "weight {i}, N = {dim}");
                 }
             }
         }

@@ -3,10 +3,9 @@
 mod fused;
 mod networks;
 
-use bytemuck::bytes_of;
-
+use super::dispatch::{Dispatch, Extent, Head};
 use super::fit::Fit;
-use super::launch::{self, Launch, MAX_BYTES, TileJob, Update};
+use super::launch::{self, Launch, TileJob};
 use super::panels::PANEL;
 use super::shader::{Kernel, Variant};
 use super::shortcuts::shortcuts;
@@ -16,102 +15,44 @@ use crate::error::{Error, Result};
 use crate::plan::{Plan, Scale, Stage};
 use crate::program::{MixId, Op, Program, StepOp};
 
-/// Extent of a grid in one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// That many workgroups.
-    Fixed(u32),
-    /// As many workgroups of that many quads as the tile's samples need.
-    Quads(u32),
-    /// One workgroup per slice that the tile visits.
-    Slices,
-}
-
-impl Extent {
-    /// Workgroups for a tile of that many quads that visits that many slices.
-    pub(super) fn workgroups(self, quads: u32, slices: u32) -> u32 {
-        match self {
-            Self::Fixed(count) => count,
-            Self::Quads(per_workgroup) => quads.div_ceil(per_workgroup),
-            Self::Slices => slices,
-        }
-    }
-}
-
-/// What a launch struct begins with, filled in at each replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    None,
-    Tile,
-    Update,
-}
-
-/// One dispatch of a recorded program.
-#[derive(Clone, Debug)]
-pub(super) struct Dispatch {
-    pub(super) variant: Variant,
-    pub(super) launch: [u8; MAX_BYTES],
-    /// Bytes of `launch` in use.
-    pub(super) len: usize,
-    pub(super) head: Head,
-    pub(super) grid: [Extent; 2],
-}
-
-impl Dispatch {
-    /// The launch bytes with their head filled in.
-    pub(super) fn bytes(&self, tile: &TileJob, update: &Update) -> [u8; MAX_BYTES] {
-        let mut bytes = self.launch;
-        match self.head {
-            Head::None => {}
-            Head::Tile => bytes[..size_of::<TileJob>()].copy_from_slice(bytes_of(tile)),
-            Head::Update => bytes[..size_of::<Update>()].copy_from_slice(bytes_of(update)),
-        }
-        bytes
-    }
-}
-
 /// Bounds of the device a program is recorded for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Workgroups along one dimension of a grid.
     pub(super) workgroups: u32,
-    /// Loop turns of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a word.
-    pub(super) turns: Option<u64>,
-    /// Turns after which a dispatch over reflections is cut in two, so that none blocks the device for long.
-    pub(super) reflection_turns: u64,
+    /// Loop iterations of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a word.
+    pub(super) iterations: Option<u64>,
+    /// Iterations after which a dispatch over reflections is cut in two, so that none blocks the device for long.
+    pub(super) reflection_iterations: u64,
     /// Which variants to use.
-    pub(super) choice: Choice,
+    pub(super) variants: KernelVariants,
     /// Whether neighbouring operations share a dispatch where there is a kernel for them.
     pub(super) fuse: bool,
 }
 
 /// Which of the variants that a device allows are used. No result depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Choice {
+pub(super) struct KernelVariants {
     /// Number of the shape of packs in [`StageTables::packs`], or of the last one; none: activations go through the arena,
     /// as they do where there is no shape.
     pub(super) forward: Option<usize>,
     /// The same for the backward pass.
     pub(super) backward: Option<usize>,
-    /// Whether hidden activations of narrow nodes are computed again in the backward pass; none: where they are too many to
-    /// stay in a cache.
-    #[serde(default)]
-    pub(super) again: Option<bool>,
+    /// Whether hidden activations of narrow nodes are computed again in the backward pass; none: where they would take much
+    /// memory.
+    pub(super) recompute: Option<bool>,
 }
 
-impl Default for Choice {
+impl Default for KernelVariants {
     fn default() -> Self {
-        Self { forward: Some(0), backward: Some(0), again: None }
+        Self { forward: Some(0), backward: Some(0), recompute: None }
     }
 }
 
-/// Turns that llvmpipe allows (65,535), with some room for what the estimates leave out.
-pub(super) const SOFTWARE_TURNS: u64 = 60_000;
-/// The usual [`Bounds::reflection_turns`].
-pub(super) const REFLECTION_TURNS: u64 = 30_000;
-
-/// In place of the row of a buffer that a kernel need not write.
-pub(super) const NOWHERE: u32 = u32::MAX;
+/// Iterations that llvmpipe allows (65,535), with some room for what the estimates leave out.
+pub(super) const SOFTWARE_ITERATIONS: u64 = 60_000;
+/// The usual [`Bounds::reflection_iterations`].
+pub(super) const REFLECTION_ITERATIONS: u64 = 30_000;
 
 /// Records the operations of one program.
 pub(super) struct Recorder<'a> {
@@ -121,7 +62,7 @@ pub(super) struct Recorder<'a> {
     bounds: Bounds,
     dispatches: Vec<Dispatch>,
     /// Stages whose narrow nodes keep no hidden activations.
-    again: &'a [usize],
+    recomputed: &'a [usize],
     /// Weight tiles, by where they begin in the tables, that have had gradients already.
     written: Vec<u32>,
 }
@@ -137,19 +78,19 @@ fn slope(plan: &Plan) -> f32 {
     }
 }
 
-/// Turns of the loops of `dense` over `count` inputs.
-fn dense_turns(count: u32) -> u64 {
+/// Iterations of the loops of `dense` over `count` inputs.
+fn dense_iterations(count: u32) -> u64 {
     u64::from(count / 4 + count % 4)
 }
 
-/// Turns of a layer whose outputs are shared out among `groups`.
-fn layer_turns(n_in: u32, n_out: u32, groups: u32) -> u64 {
-    u64::from(n_out.div_ceil(PANEL * groups)) * (1 + dense_turns(n_in))
+/// Iterations of a layer whose outputs are shared out among `groups`.
+fn layer_iterations(n_in: u32, n_out: u32, groups: u32) -> u64 {
+    u64::from(n_out.div_ceil(PANEL * groups)) * (1 + dense_iterations(n_in))
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds, again: &'a [usize]) -> Self {
-        Self { plan, tables, fit, bounds, dispatches: Vec::new(), again, written: Vec::new() }
+    pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds, recomputed: &'a [usize]) -> Self {
+        Self { plan, tables, fit, bounds, dispatches: Vec::new(), recomputed, written: Vec::new() }
     }
 
     /// The dispatches of one tile.
@@ -195,7 +136,7 @@ impl<'a> Recorder<'a> {
         variant: impl Into<Variant>,
         head: Head,
         grid: [Extent; 2],
-        turns: u64,
+        iterations: u64,
         launch: L,
     ) -> Result<()> {
         let variant = variant.into();
@@ -215,13 +156,10 @@ impl<'a> Recorder<'a> {
                 return Ok(());
             }
         }
-        if let Some(possible) = self.bounds.turns.filter(|&possible| turns > possible) {
-            return Err(refused("loop turns", turns, possible));
+        if let Some(possible) = self.bounds.iterations.filter(|&possible| iterations > possible) {
+            return Err(refused("loop iterations", iterations, possible));
         }
-        let mut bytes = [0; MAX_BYTES];
-        let len = size_of::<L>();
-        bytes[..len].copy_from_slice(bytes_of(&launch));
-        self.dispatches.push(Dispatch { variant, launch: bytes, len, head, grid });
+        self.dispatches.push(Dispatch::new(variant, head, grid, launch));
         Ok(())
     }
 
@@ -246,15 +184,27 @@ impl<'a> Recorder<'a> {
         use Extent::{Fixed, Quads};
         let (tile, slope) = (tile(), slope(self.plan));
         // Round keys, four samples.
-        const PHILOX_TURNS: u64 = 40;
+        const PHILOX_ITERATIONS: u64 = 40;
         match *op {
             Op::Gather { to } => {
                 let launch = launch::Gather { tile, to: to.first, columns: to.rows };
-                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], PHILOX_TURNS, launch)
+                self.push(
+                    Kernel::Gather,
+                    Head::Tile,
+                    [Quads(64), Fixed(to.rows.div_ceil(4))],
+                    PHILOX_ITERATIONS,
+                    launch,
+                )
             }
             Op::Normal { to } => {
                 let launch = launch::Normal { tile, to: to.first, columns: to.rows };
-                self.push(Kernel::Normal, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], PHILOX_TURNS, launch)
+                self.push(
+                    Kernel::Normal,
+                    Head::Tile,
+                    [Quads(64), Fixed(to.rows.div_ceil(4))],
+                    PHILOX_ITERATIONS,
+                    launch,
+                )
             }
             Op::Fill { .. } if short => Ok(()),
             Op::Fill { to, value } => {
@@ -265,7 +215,7 @@ impl<'a> Recorder<'a> {
             Op::Networks { .. } => self.networks(op),
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let (stage, tables) = self.stage(id);
-                let turns = self.couple_turns(id);
+                let iterations = self.couple_iterations(id);
                 let launch = launch::Couple {
                     tile,
                     x: x.first,
@@ -277,7 +227,7 @@ impl<'a> Recorder<'a> {
                     slope,
                     add: u32::from(!short),
                 };
-                self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], turns, launch)
+                self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
             }
             Op::Uncouple { stage: id, x, st } => {
                 let (stage, tables) = self.stage(id);
@@ -286,9 +236,9 @@ impl<'a> Recorder<'a> {
             }
             Op::Walk { stage: id, x, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
-                let turns = stage.nodes.iter().map(|n| {
-                    let layers = layer_turns(n.upper, n.hidden, 16) + layer_turns(n.hidden, n.hidden, 16);
-                    layers + layer_turns(n.hidden, n.lower, 16) + u64::from(n.lower.div_ceil(32)) + 1
+                let iterations = stage.nodes.iter().map(|n| {
+                    let layers = layer_iterations(n.upper, n.hidden, 16) + layer_iterations(n.hidden, n.hidden, 16);
+                    layers + layer_iterations(n.hidden, n.lower, 16) + u64::from(n.lower.div_ceil(32)) + 1
                 });
                 let launch = launch::Walk {
                     tile,
@@ -301,7 +251,7 @@ impl<'a> Recorder<'a> {
                     count: tables.node_count,
                     slope,
                 };
-                self.push(Kernel::Walk, Head::Tile, [Quads(8), Fixed(1)], turns.sum(), launch)
+                self.push(Kernel::Walk, Head::Tile, [Quads(8), Fixed(1)], iterations.sum(), launch)
             }
             Op::Loss { z, log_det, loss, d_z, d_log_det } => {
                 let launch = launch::Loss {
@@ -313,8 +263,8 @@ impl<'a> Recorder<'a> {
                     d_log_det: d_log_det.first,
                     columns: z.rows,
                 };
-                let turns = u64::from(z.rows / 16) + 24;
-                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], turns, launch)
+                let iterations = u64::from(z.rows / 16) + 24;
+                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let (stage, tables) = self.stage(id);
@@ -344,8 +294,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Loop turns of a coupling whose columns 16 groups of threads share out.
-    fn couple_turns(&self, id: usize) -> u64 {
+    /// Loop iterations of a coupling whose columns 16 groups of threads share out.
+    fn couple_iterations(&self, id: usize) -> u64 {
         let stage = &self.plan.stages[id];
         u64::from(stage.dim.div_ceil(16)) * (1 + networks::longest(&stage.chains)) + 16
     }
@@ -355,7 +305,7 @@ impl<'a> Recorder<'a> {
         let n = from.rows;
         let launch = launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, panel };
         let grid = [Extent::Quads(16), Extent::Fixed(n.div_ceil(32))];
-        self.push(Kernel::Mix, Head::Tile, grid, dense_turns(n), launch)
+        self.push(Kernel::Mix, Head::Tile, grid, dense_iterations(n), launch)
     }
 
     /// The gradient of Q, where Q is made of trained reflections.
@@ -365,8 +315,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
-        // Per 4 quads: one turn outside, 4 to multiply.
-        let turns = self.fit.stride() as u64 / 4 * 5;
+        // Per 4 quads: one iteration outside, 4 to multiply.
+        let iterations = self.fit.stride() as u64 / 4 * 5;
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&jobs));
         if count > 0 {
@@ -388,7 +338,7 @@ impl<'a> Recorder<'a> {
                 add,
             };
             let grid = [Extent::Fixed(workgroups), Extent::Slices];
-            this.push(Kernel::WeightGradient, Head::Tile, grid, turns, launch)
+            this.push(Kernel::WeightGradient, Head::Tile, grid, iterations, launch)
         })
     }
 
@@ -414,14 +364,14 @@ impl<'a> Recorder<'a> {
     fn reflect(&mut self, mix: MixId, run: usize) -> Result<()> {
         let mixes = self.tables.mix_list;
         for (first, number, n) in self.equal_dims(mix, run) {
-            let turns = 2 * u64::from(n.div_ceil(8)) + 8;
-            let most = (self.bounds.reflection_turns / turns).clamp(1, n.into()) as u32;
+            let iterations = 2 * u64::from(n.div_ceil(8)) + 8;
+            let most = (self.bounds.reflection_iterations / iterations).clamp(1, n.into()) as u32;
             let mut end = n;
             while end > 0 {
                 let count = end.min(most);
                 let launch = launch::Reflect { mixes, first, end, count };
                 let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Fixed(number)];
-                let all = turns * u64::from(count) + u64::from(n.div_ceil(8));
+                let all = iterations * u64::from(count) + u64::from(n.div_ceil(8));
                 self.push(Kernel::Reflect, Head::None, grid, all, launch)?;
                 end -= count;
             }
@@ -439,14 +389,14 @@ impl<'a> Recorder<'a> {
             self.push(Kernel::ReflectReduce, Head::None, grid, slices.into(), launch)?;
             let launch = launch::ReflectSkew { mixes, first, pitch };
             self.push(Kernel::ReflectSkew, Head::None, grid, n.into(), launch)?;
-            let turns = u64::from(n.div_ceil(32)) * (2 * u64::from(n.div_ceil(8)) + 9) + 1;
-            let most = (self.bounds.reflection_turns / turns).clamp(1, n.into()) as u32;
+            let iterations = u64::from(n.div_ceil(32)) * (2 * u64::from(n.div_ceil(8)) + 9) + 1;
+            let most = (self.bounds.reflection_iterations / iterations).clamp(1, n.into()) as u32;
             let mut begin = 0;
             while begin < n {
                 let count = (n - begin).min(most);
                 let launch = launch::ReflectBackward { mixes, first, pitch, begin, count };
                 let grid = [Extent::Fixed(number), Extent::Fixed(1)];
-                self.push(Kernel::ReflectBackward, Head::None, grid, turns * u64::from(count), launch)?;
+                self.push(Kernel::ReflectBackward, Head::None, grid, iterations * u64::from(count), launch)?;
                 begin += count;
             }
         }
@@ -455,7 +405,7 @@ impl<'a> Recorder<'a> {
 
     fn adam(&mut self) -> Result<()> {
         let trained = self.plan.layout.trained as u32;
-        let (grid, pitch) = self.per_weight(self.plan.layout.trained);
+        let (grid, pitch) = per_weight(self.plan.layout.trained, self.bounds.workgroups);
         let launch = launch::Adam {
             update: bytemuck::Zeroable::zeroed(),
             trained,
@@ -465,21 +415,22 @@ impl<'a> Recorder<'a> {
         };
         self.push(Kernel::Adam, Head::Update, grid, self.fit.slices as u64, launch)
     }
+}
 
-    /// The dispatch that copies all weights to the panels, for when the host has written them.
-    pub(super) fn panels(mut self) -> Result<Vec<Dispatch>> {
-        let (grid, pitch) = self.per_weight(self.plan.layout.len());
-        let launch = launch::Panels { count: self.plan.layout.len() as u32, pitch };
-        self.push(Kernel::Panels, Head::None, grid, 0, launch)?;
-        Ok(self.dispatches)
-    }
+/// The dispatch that copies all weights to the panels, for when the host has written them; none without any weights. It
+/// depends on the plan alone. `workgroups`: see [`Bounds::workgroups`].
+pub(super) fn pack_weights(plan: &Plan, workgroups: u32) -> Option<Dispatch> {
+    let count = plan.layout.len();
+    let (grid, pitch) = per_weight(count, workgroups);
+    let launch = launch::PackWeights { count: count as u32, pitch };
+    (count > 0).then(|| Dispatch::new(Kernel::PackWeights.into(), Head::None, grid, launch))
+}
 
-    /// Grid of a thread per weight, and the threads of one of its rows.
-    fn per_weight(&self, weights: usize) -> ([Extent; 2], u32) {
-        let workgroups = (weights as u32).div_ceil(256);
-        let across = workgroups.min(self.bounds.workgroups.max(1));
-        ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
-    }
+/// Grid of a thread per weight, and the threads of one of its rows.
+fn per_weight(weights: usize, most: u32) -> ([Extent; 2], u32) {
+    let workgroups = (weights as u32).div_ceil(256);
+    let across = workgroups.min(most.max(1));
+    ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
 }
 
 /// Floats of scratch per mixing: the gradient of Q, its skew part, one product.

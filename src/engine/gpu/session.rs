@@ -11,12 +11,13 @@ use bytemuck::Zeroable;
 use super::arrays::Arrays;
 use super::compact::compact;
 use super::device::{Device, Failure};
+use super::dispatch::{Dispatch, Recorded};
 use super::fit::{Fit, Room, TILE_STEP};
-use super::launch::{TileJob, Update};
-use super::narrow::{again, wide_rows};
+use super::launch::{NONE, TileJob, Update};
+use super::narrow::{recomputed, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
-use super::record::{self, Bounds, Choice, Dispatch, Recorder};
+use super::record::{self, Bounds, KernelVariants, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
@@ -26,8 +27,6 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Op, Program, StepOp};
 
-/// In place of where sums of the loss go, in jobs that nobody asks for it.
-pub(super) const NO_LOSS: u32 = u32::MAX;
 /// Bytes of results that a run leaves on the device before it fetches them.
 const RESULTS: u64 = 64 << 20;
 /// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it.
@@ -37,17 +36,9 @@ const LINE: usize = 8;
 struct Compiled {
     program: Program,
     fit: Fit,
-    prepare: Vec<Dispatch>,
-    rows: Vec<Dispatch>,
-    finish: Vec<Dispatch>,
+    recorded: Recorded,
     /// Whether its backward operations leave some gradients unwritten, which are zero then.
     clear: bool,
-}
-
-impl Compiled {
-    fn all(&self) -> impl Iterator<Item = &Dispatch> {
-        self.prepare.iter().chain(&self.rows).chain(&self.finish)
-    }
 }
 
 /// The training data.
@@ -77,20 +68,20 @@ pub(super) struct GpuSession {
     most_samples: usize,
     /// Largest data set that stays on the device, in bytes; tests make it 0.
     most_data: u64,
-    /// See [`Bounds::reflection_turns`]; tests make it small.
-    reflection_turns: u64,
-    /// See [`Bounds::turns`]; tests make it small.
-    turns: Option<u64>,
+    /// See [`Bounds::reflection_iterations`]; tests make it small.
+    reflection_iterations: u64,
+    /// See [`Bounds::iterations`]; tests make it small.
+    iterations: Option<u64>,
     /// Variants of programs compiled from now on, where they are not measured.
-    choice: Choice,
+    variants: KernelVariants,
     /// Measures which variants are the fastest; none: the first ones are taken.
     tuner: Option<Arc<Tuner>>,
     /// See [`Bounds::fuse`]; tests switch it off.
     fuse: bool,
     /// Copies the weights to the panels.
-    panels: Vec<Dispatch>,
-    /// Whether the host has written weights since.
-    panels_stale: bool,
+    pack_weights: Option<Dispatch>,
+    /// Whether the host has written weights since they were copied.
+    weights_written: bool,
 }
 
 impl GpuSession {
@@ -104,9 +95,11 @@ impl GpuSession {
         arrays.grow(Role::Tables, tables.words.len() as u64 * 4)?;
         arrays.write(Role::Tables, 0, bytemuck::cast_slice(&tables.words))?;
         arrays.grow(Role::Panels, panels.len * 4)?;
-        arrays.grow(Role::Places, panels.places.len() as u64 * 8)?;
-        arrays.write(Role::Places, 0, bytemuck::cast_slice(&panels.places))?;
+        arrays.grow(Role::PackedOffsets, panels.packed_offsets.len() as u64 * 8)?;
+        arrays.write(Role::PackedOffsets, 0, bytemuck::cast_slice(&panels.packed_offsets))?;
         arrays.grow(Role::Scratch, record::reflection_scratch(&plan) as u64 * 4)?;
+        let pack_weights = record::pack_weights(&plan, device.limits.max_compute_workgroups_per_dimension);
+        arrays.add_kernels(pack_weights.iter().map(|dispatch| dispatch.variant));
         Ok(Self {
             room,
             arrays,
@@ -118,13 +111,13 @@ impl GpuSession {
             upload: Vec::new(),
             most_samples: usize::MAX,
             most_data: u64::MAX,
-            reflection_turns: record::REFLECTION_TURNS,
-            turns: device.software.then_some(record::SOFTWARE_TURNS),
-            choice: Choice::default(),
+            reflection_iterations: record::REFLECTION_ITERATIONS,
+            iterations: device.software.then_some(record::SOFTWARE_ITERATIONS),
+            variants: KernelVariants::default(),
             tuner: None,
             fuse: true,
-            panels: Vec::new(),
-            panels_stale: false,
+            pack_weights,
+            weights_written: false,
             tables,
             device,
             plan,
@@ -153,37 +146,37 @@ impl GpuSession {
             self.arrays.clear(Role::Partials)?;
         }
         let none = [].as_slice();
-        let panels = if std::mem::take(&mut self.panels_stale) { self.panels.as_slice() } else { none };
+        let pack = if std::mem::take(&mut self.weights_written) { self.pack_weights.as_slice() } else { none };
+        let recorded = &compiled.recorded;
         let lists = [
-            (panels, TileJob::zeroed()),
-            (if first { &compiled.prepare } else { none }, TileJob::zeroed()),
-            (&compiled.rows, tile),
-            (if last { &compiled.finish } else { none }, TileJob::zeroed()),
+            (pack, TileJob::zeroed()),
+            (if first { &recorded.prepare } else { none }, TileJob::zeroed()),
+            (&recorded.rows, tile),
+            (if last { &recorded.finish } else { none }, TileJob::zeroed()),
         ];
         self.arrays.replay(&lists, update)?;
         Ok(())
     }
 
     /// Records a program for the device.
-    fn record(&self, program: &Program, fit: Fit, choice: Choice, again: &[usize]) -> Result<[Vec<Dispatch>; 4]> {
-        let recorder = || self.recorder(fit, choice, again);
-        Ok([
-            recorder().steps(&program.prepare)?,
-            recorder().rows(program)?,
-            recorder().steps(&program.finish)?,
-            recorder().panels()?,
-        ])
+    fn record(&self, program: &Program, fit: Fit, variants: KernelVariants, recomputed: &[usize]) -> Result<Recorded> {
+        let recorder = || self.recorder(fit, variants, recomputed);
+        Ok(Recorded {
+            prepare: recorder().steps(&program.prepare)?,
+            rows: recorder().rows(program)?,
+            finish: recorder().steps(&program.finish)?,
+        })
     }
 
-    fn recorder<'a>(&'a self, fit: Fit, choice: Choice, again: &'a [usize]) -> Recorder<'a> {
+    fn recorder<'a>(&'a self, fit: Fit, variants: KernelVariants, recomputed: &'a [usize]) -> Recorder<'a> {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
-            turns: self.turns,
-            reflection_turns: self.reflection_turns,
-            choice,
+            iterations: self.iterations,
+            reflection_iterations: self.reflection_iterations,
+            variants,
             fuse: self.fuse,
         };
-        Recorder::new(&self.plan, &self.tables, fit, bounds, again)
+        Recorder::new(&self.plan, &self.tables, fit, bounds, recomputed)
     }
 
     /// Makes the arrays large enough for a program and batches of `rows` samples.
@@ -218,12 +211,12 @@ impl GpuSession {
     }
 
     /// The program without rows of hidden activations that are computed again.
-    fn compact(&self, program: &Program, again: &[usize], choice: Choice) -> Program {
+    fn compact(&self, program: &Program, recomputed: &[usize], variants: KernelVariants) -> Program {
         compact(program, |stage| {
             let tables = &self.tables.stages[stage];
             // Networks that run one by one go through these rows.
-            let packed = choice.forward.is_some() && !tables.packs.is_empty();
-            (packed && again.contains(&stage)).then(|| wide_rows(&self.plan.stages[stage], tables))
+            let packed = variants.forward.is_some() && !tables.packs.is_empty();
+            (packed && recomputed.contains(&stage)).then(|| wide_rows(&self.plan.stages[stage], tables))
         })
     }
 
@@ -288,17 +281,15 @@ fn writes_every_gradient(program: &Program) -> bool {
 impl Session for GpuSession {
     fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId> {
         debug_assert_eq!(program.plan, self.plan, "a session runs programs of its own plan");
-        let choice = self.tune(&program, rows)?;
-        let again = again(&self.tables, &program, choice, rows, self.turns);
-        let program = self.compact(&program, &again, choice);
+        let variants = self.tune(&program, rows)?;
+        let recomputed = recomputed(&self.tables, &program, variants, rows, self.iterations);
+        let program = self.compact(&program, &recomputed, variants);
         let fit = self.find_room(&program, rows)?;
-        let [prepare, rows, finish, panels] = self.record(&program, fit, choice, &again)?;
-        self.arrays.commands.reserve_launches(panels.len() + prepare.len() + rows.len() + finish.len())?;
+        let recorded = self.record(&program, fit, variants, &recomputed)?;
+        self.arrays.commands.reserve_launches(recorded.all().chain(&self.pack_weights).count())?;
+        self.arrays.add_kernels(recorded.all().map(|dispatch| dispatch.variant));
         let clear = program.has_gradients() && !writes_every_gradient(&program);
-        let compiled = Compiled { program, fit, prepare, rows, finish, clear };
-        self.arrays.add_kernels(compiled.all().chain(&panels).map(|dispatch| dispatch.variant));
-        self.panels = panels;
-        self.programs.push(compiled);
+        self.programs.push(Compiled { program, fit, recorded, clear });
         self.arrays.bind()?;
         Ok(ProgramId(self.programs.len() - 1))
     }
@@ -332,7 +323,7 @@ impl Session for GpuSession {
                     seed_hi: (job.seed >> 32) as u32,
                     start_lo: job.first_row as u32,
                     start_hi: (job.first_row >> 32) as u32,
-                    loss_cell: NO_LOSS,
+                    loss_cell: NONE,
                     ..*tile
                 };
                 self.replay(program.0, tile, job.rows, &Update::zeroed())?;
@@ -452,12 +443,12 @@ impl Session for GpuSession {
         let (role, len) = self.place(values);
         self.arrays.grow(role, len as u64 * 4)?;
         self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
-        self.panels_stale |= values == Values::Weights;
+        self.weights_written |= values == Values::Weights;
         Ok(())
     }
 
     fn dispatches(&self, program: ProgramId) -> usize {
-        self.programs[program.0].all().count()
+        self.programs[program.0].recorded.all().count()
     }
 
     fn begin_profile(&mut self) -> Result<()> {

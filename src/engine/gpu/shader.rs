@@ -35,7 +35,7 @@ pub(super) enum Role {
     /// Copies of the weights in the order in which networks read them.
     Panels = 9,
     /// Where in the panels the copies of each trained weight are.
-    Places = 10,
+    PackedOffsets = 10,
 }
 
 impl Role {
@@ -51,7 +51,7 @@ impl Role {
         Self::Scratch,
         Self::SecondMoments,
         Self::Panels,
-        Self::Places,
+        Self::PackedOffsets,
     ];
 
     /// The name of its variable in the shaders.
@@ -67,7 +67,7 @@ impl Role {
             Self::Scratch => "scratch",
             Self::SecondMoments => "second_moments",
             Self::Panels => "panels",
-            Self::Places => "places",
+            Self::PackedOffsets => "packed_offsets",
         }
     }
 }
@@ -117,39 +117,44 @@ kernels! {
     /// A constant.
     Fill "fill" ["tile"] Fill,
     /// Q x or Q^T x.
-    Mix "mix" ["tile" "four" "mixing"] Mix,
+    Mix "mix" ["tile" "relu" "eight" "four" "product_arena" "mixing"] Mix,
     /// The networks of a stage, in packs.
-    NetworksPacked "networks_packed" ["tile" "net" "eight" "four" "arena" "act" "rows"] NetworksPacked,
+    NetworksPacked "networks_packed"
+        ["tile" "net" "relu" "eight" "four" "product_arena" "packs" "product_workgroup"] NetworksPacked,
     /// The networks of a stage too wide for packs.
-    Networks "networks" ["tile" "net" "eight" "arena" "layer"] Networks,
+    Networks "networks" ["tile" "net" "relu" "eight" "four" "product_arena" "layer"] Networks,
     /// The affine maps of a stage.
     Couple "couple" ["tile" "chain" "groups" "coupling" "scale" "elementary"] Couple,
     /// The affine maps of a stage, then the mixing of the next block.
-    CoupleMix "couple_mix" ["tile" "chain" "groups" "coupling" "four" "mixing" "scale" "elementary"] CoupleMix,
+    CoupleMix "couple_mix"
+        ["tile" "chain" "groups" "coupling" "relu" "eight" "four" "product_arena" "mixing" "scale" "elementary"] CoupleMix,
     /// The affine maps of the last stage, the loss, and the backward of both.
-    CoupleLoss "couple_loss" ["tile" "chain" "groups" "coupling" "losses" "scale" "elementary"] CoupleLoss,
+    CoupleLoss "couple_loss" ["none" "tile" "chain" "groups" "coupling" "losses" "scale" "elementary"] CoupleLoss,
     /// Their inverse.
     Uncouple "uncouple" ["tile" "scale" "elementary"] Uncouple,
     /// Inverse of a stage whose networks see its input.
-    Walk "walk" ["tile" "net" "eight" "arena" "layer" "scale" "elementary"] Walk,
+    Walk "walk" ["tile" "net" "relu" "eight" "four" "product_arena" "layer" "scale" "elementary"] Walk,
     /// Loss per sample, its gradients, and its sums over a few samples each.
-    Loss "loss" ["tile" "groups" "losses"] Loss,
+    Loss "loss" ["none" "tile" "groups" "losses"] Loss,
     /// Backward of the affine maps.
     CoupleBackward "couple_backward" ["tile" "chain" "scale" "elementary"] CoupleBackward,
     /// Backward of what lies between the networks of two stages.
-    BetweenBackward "between_backward" ["tile" "slots" "four" "mixing" "chain" "scale" "elementary"] BetweenBackward,
+    BetweenBackward "between_backward"
+        ["none" "tile" "slots" "relu" "eight" "four" "product_arena" "mixing" "chain" "scale" "elementary"] BetweenBackward,
     /// Gradients of the networks' activations, in packs.
-    NetworksPackedBackward "networks_packed_backward" ["tile" "net" "eight" "arena" "act"] NetworksPackedBackward,
+    NetworksPackedBackward "networks_packed_backward"
+        ["none" "tile" "net" "relu" "eight" "four" "product_arena" "packs" "product_workgroup"] NetworksPackedBackward,
     /// Gradients of the activations of networks too wide for packs.
-    NetworksBackward "networks_backward" ["tile" "net" "eight" "arena"] NetworksBackward,
+    NetworksBackward "networks_backward" ["none" "tile" "net" "relu" "eight" "four" "product_arena"] NetworksBackward,
     /// Backward of narrow networks, gradients of weights included.
-    NarrowBackward "narrow_backward" ["tile" "net" "narrow" "outer" "four" "rows"] NarrowBackward,
+    NarrowBackward "narrow_backward"
+        ["none" "tile" "net" "narrow" "outer" "relu" "eight" "four" "product_arena" "product_workgroup"] NarrowBackward,
     /// Gradients of weights.
-    WeightGradient "weight_gradient" ["tile" "outer"] WeightGradient,
+    WeightGradient "weight_gradient" ["none" "tile" "outer"] WeightGradient,
     /// Gradients that the networks send to the columns.
     SlotSum "slot_sum" ["tile" "slots"] SlotSum,
     /// Q of the reflections.
-    Reflect "reflect" ["places"] Reflect,
+    Reflect "reflect" ["none" "packed_offsets"] Reflect,
     /// Gradient of Q, summed over slices.
     ReflectReduce "reflect_reduce" [] ReflectReduce,
     /// The skew part of that gradient.
@@ -157,9 +162,9 @@ kernels! {
     /// Gradient of the reflections.
     ReflectBackward "reflect_backward" [] ReflectBackward,
     /// Weights to panels.
-    Panels "panels" ["places"] Panels,
+    PackWeights "pack_weights" ["none" "packed_offsets"] PackWeights,
     /// The update.
-    Adam "adam" ["places"] Adam,
+    Adam "adam" ["none" "packed_offsets"] Adam,
 }
 
 /// A kernel as a pipeline is made of it.
@@ -179,10 +184,13 @@ impl From<Kernel> for Variant {
 impl Variant {
     /// The constants by name.
     pub(super) fn constants(self) -> Vec<(&'static str, f64)> {
-        let constants = self.shape.map(|PackShape { quads, threads, rows }| {
-            [("QUADS", quads.into()), ("THREADS", threads.into()), ("ROWS", rows.into())]
-        });
-        constants.into_iter().flatten().collect()
+        let Some(PackShape { quads, threads, rows }) = self.shape else { return vec![] };
+        let mut constants = vec![("THREADS", threads.into()), ("ROWS", rows.into())];
+        // Narrow networks have one number of quads.
+        if self.kernel != Kernel::NarrowBackward {
+            constants.push(("QUADS", quads.into()));
+        }
+        constants
     }
 }
 
@@ -376,21 +384,11 @@ mod tests {
         assert_eq!(constant(Kernel::Gather, "STREAM_NOISE"), Stream::Noise as usize);
         assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
         assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), super::super::tables::JOB);
-        assert_eq!(constant(Kernel::WeightGradient, "NO_BIAS"), super::super::tables::NO_BIAS as usize);
-        for kernel in [
-            Kernel::NetworksBackward,
-            Kernel::NetworksPackedBackward,
-            Kernel::CoupleLoss,
-            Kernel::BetweenBackward,
-            Kernel::NarrowBackward,
-        ] {
-            assert_eq!(constant(kernel, "NOWHERE"), super::super::record::NOWHERE as usize);
-        }
         assert_eq!(constant(Kernel::NetworksPacked, "PACK_WORDS"), super::super::packs::PACK);
         assert_eq!(constant(Kernel::NetworksPacked, "ITEM_WORDS"), super::super::packs::ITEM);
         assert_eq!(constant(Kernel::NarrowBackward, "NARROW_WORDS"), super::super::narrow::NARROW);
         assert_eq!(constant(Kernel::NarrowBackward, "SOURCE_WORDS"), super::super::narrow::SOURCE);
-        assert_eq!(constant(Kernel::Adam, "NO_PLACE"), super::super::panels::NO_PLACE as usize);
-        assert_eq!(constant(Kernel::Loss, "NO_LOSS"), super::super::session::NO_LOSS as usize);
+        assert_eq!(constant(Kernel::Adam, "NONE"), launch::NONE as usize);
+        assert_eq!(constant(Kernel::NarrowBackward, "QUADS"), super::super::narrow::QUADS as usize);
     }
 }

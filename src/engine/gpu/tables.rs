@@ -1,5 +1,6 @@
 //! Plan to u32 tables: what the kernels know of a model.
 
+use super::launch::NONE;
 use super::narrow::{Narrow, push_narrow, wide_nodes};
 use super::packs::{Packs, Workgroup, push_packs};
 use super::panels::{NetPanels, Panels};
@@ -16,8 +17,6 @@ pub(super) const JOB: usize = 9;
 pub(super) const JOB_SIZE: u32 = 16;
 /// Weight tiles of one workgroup.
 pub(super) const JOBS_TOGETHER: u32 = 4;
-/// In place of a bias's offset: there is none.
-pub(super) const NO_BIAS: u32 = u32::MAX;
 
 /// Where the tables of a stage begin.
 #[derive(Clone, Debug)]
@@ -85,7 +84,7 @@ impl Tables {
                         &mut words,
                         &Product { layer: 0, left: 0, right: 0, n_out: mix.dim, n_in: mix.dim },
                         mix.q,
-                        NO_BIAS,
+                        NONE,
                     )
                 } else {
                     0
@@ -190,7 +189,7 @@ fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
 
 fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) -> u32 {
     // Without inputs there is still the bias.
-    let inputs = product.n_in.max(u32::from(bias != NO_BIAS));
+    let inputs = product.n_in.max(u32::from(bias != NONE));
     let Product { layer, left, right, n_out, n_in } = *product;
     let steps = |end: u32, by: u32| (0..end).step_by(by as usize);
     let mut count = 0;
@@ -228,7 +227,7 @@ mod tests {
                         for k in k0..n_in.min(k0 + JOB_SIZE) {
                             writers[(weight + o * n_in + k) as usize] += 1;
                         }
-                        if k0 == 0 && bias != NO_BIAS {
+                        if k0 == 0 && bias != NONE {
                             writers[(bias + o) as usize] += 1;
                         }
                     }

@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::record::Choice;
+use super::record::KernelVariants;
 use crate::error::Result;
 
 /// What the cache file holds.
 #[derive(Default, Serialize, Deserialize)]
 struct Cache {
     /// By device, version, model and batch.
-    choices: BTreeMap<String, Choice>,
+    fastest: BTreeMap<String, KernelVariants>,
 }
 
 /// Measures and remembers.
@@ -22,7 +22,7 @@ pub(super) struct Tuner {
     /// Whether it measures where it does not pay, too; tests do.
     pub(super) always: bool,
     file: Option<PathBuf>,
-    known: Mutex<BTreeMap<String, Choice>>,
+    known: Mutex<BTreeMap<String, KernelVariants>>,
 }
 
 impl Tuner {
@@ -37,44 +37,44 @@ impl Tuner {
         Self { always, file, known: Mutex::default() }
     }
 
-    /// The choice for `key`: a known one that is `possible`, else what `measure` finds.
-    pub(super) fn choice(
+    /// The variants for `key`: a known one that is `possible`, else what `measure` finds.
+    pub(super) fn variants(
         &self,
         key: &str,
-        possible: impl Fn(Choice) -> bool,
-        measure: impl FnOnce() -> Result<Choice>,
-    ) -> Result<Choice> {
+        possible: impl Fn(KernelVariants) -> bool,
+        measure: impl FnOnce() -> Result<KernelVariants>,
+    ) -> Result<KernelVariants> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let remembered = known.get(key).copied().or_else(|| self.file.as_deref().and_then(|file| load(file, key)));
-        if let Some(choice) = remembered.filter(|&choice| possible(choice)) {
-            known.insert(key.to_owned(), choice);
-            return Ok(choice);
+        if let Some(variants) = remembered.filter(|&variants| possible(variants)) {
+            known.insert(key.to_owned(), variants);
+            return Ok(variants);
         }
-        let choice = measure()?;
-        known.insert(key.to_owned(), choice);
+        let variants = measure()?;
+        known.insert(key.to_owned(), variants);
         if let Some(file) = &self.file
-            && let Err(error) = save(file, key, choice)
+            && let Err(error) = save(file, key, variants)
         {
             tracing::debug!("{}: the fastest variants cannot be remembered: {error}", file.display());
         }
-        Ok(choice)
+        Ok(variants)
     }
 }
 
-/// The file's choices; none where there is no file, or one that cannot be understood.
+/// What the file holds; nothing where there is no file, or one that cannot be understood.
 fn read(file: &Path) -> Cache {
     std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-fn load(file: &Path, key: &str) -> Option<Choice> {
-    read(file).choices.get(key).copied()
+fn load(file: &Path, key: &str) -> Option<KernelVariants> {
+    read(file).fastest.get(key).copied()
 }
 
-/// Adds a choice to the file. Whoever reads at the same time sees the old file or the new one; of two who write at the
+/// Adds variants to the file. Whoever reads at the same time sees the old file or the new one; of two who write at the
 /// same time one is forgotten, and measures again another day.
-fn save(file: &Path, key: &str, choice: Choice) -> std::io::Result<()> {
+fn save(file: &Path, key: &str, variants: KernelVariants) -> std::io::Result<()> {
     let mut cache = read(file);
-    cache.choices.insert(key.to_owned(), choice);
+    cache.fastest.insert(key.to_owned(), variants);
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -101,24 +101,24 @@ fn cache_folder(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option
 mod tests {
     use super::*;
 
-    const FOUND: Choice = Choice { forward: Some(1), backward: None, again: Some(true) };
+    const FOUND: KernelVariants = KernelVariants { forward: Some(1), backward: None, recompute: Some(true) };
 
-    fn never() -> Result<Choice> {
+    fn never() -> Result<KernelVariants> {
         panic!("it is known already")
     }
 
     #[test]
-    fn a_choice_is_measured_once() {
+    fn variants_are_measured_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("deep/er/tuning.json");
         let tuner = Tuner::with_file(Some(file.clone()), false);
-        assert_eq!(tuner.choice("a", |_| true, || Ok(FOUND)).unwrap(), FOUND);
-        assert_eq!(tuner.choice("a", |_| true, never).unwrap(), FOUND);
+        assert_eq!(tuner.variants("a", |_| true, || Ok(FOUND)).unwrap(), FOUND);
+        assert_eq!(tuner.variants("a", |_| true, never).unwrap(), FOUND);
         // Another process.
         let again = Tuner::with_file(Some(file.clone()), false);
-        assert_eq!(again.choice("a", |_| true, never).unwrap(), FOUND);
-        assert_eq!(again.choice("b", |_| true, || Ok(Choice::default())).unwrap(), Choice::default());
-        assert_eq!(Tuner::with_file(Some(file), false).choice("a", |_| true, never).unwrap(), FOUND);
+        assert_eq!(again.variants("a", |_| true, never).unwrap(), FOUND);
+        assert_eq!(again.variants("b", |_| true, || Ok(KernelVariants::default())).unwrap(), KernelVariants::default());
+        assert_eq!(Tuner::with_file(Some(file), false).variants("a", |_| true, never).unwrap(), FOUND);
         let files: Vec<_> = std::fs::read_dir(folder.path().join("deep/er")).unwrap().collect();
         assert_eq!(files.len(), 1, "{files:?}");
     }
@@ -127,12 +127,15 @@ mod tests {
     fn what_cannot_be_used_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tuning.json");
-        for broken in ["", "{\"choices\":{\"a\":{\"forw", "[1]", "{\"choices\":{\"a\":{\"forward\":9,\"backward\":0}}}"]
+        for broken in ["", "{\"fastest\":{\"a\":{\"forw", "[1]", "{\"fastest\":{\"a\":{\"forward\":9,\"backward\":0}}}"]
         {
             std::fs::write(&file, broken).unwrap();
-            let possible = |choice: Choice| choice.forward != Some(9);
-            assert_eq!(Tuner::with_file(Some(file.clone()), false).choice("a", possible, || Ok(FOUND)).unwrap(), FOUND);
-            assert_eq!(Tuner::with_file(Some(file.clone()), false).choice("a", possible, never).unwrap(), FOUND);
+            let possible = |variants: KernelVariants| variants.forward != Some(9);
+            assert_eq!(
+                Tuner::with_file(Some(file.clone()), false).variants("a", possible, || Ok(FOUND)).unwrap(),
+                FOUND
+            );
+            assert_eq!(Tuner::with_file(Some(file.clone()), false).variants("a", possible, never).unwrap(), FOUND);
         }
     }
 
@@ -142,8 +145,8 @@ mod tests {
         std::fs::write(folder.path().join("file"), "").unwrap();
         for file in [None, Some(folder.path().join("file/tuning.json"))] {
             let tuner = Tuner::with_file(file, false);
-            assert_eq!(tuner.choice("a", |_| true, || Ok(FOUND)).unwrap(), FOUND);
-            assert_eq!(tuner.choice("a", |_| true, never).unwrap(), FOUND);
+            assert_eq!(tuner.variants("a", |_| true, || Ok(FOUND)).unwrap(), FOUND);
+            assert_eq!(tuner.variants("a", |_| true, never).unwrap(), FOUND);
         }
     }
 

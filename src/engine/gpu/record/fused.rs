@@ -8,9 +8,9 @@
 //! every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
 
 use super::networks::longest;
-use super::{Extent, Head, NOWHERE, Recorder, dense_turns, slope, tile};
+use super::{Extent, Head, Recorder, dense_iterations, slope, tile};
 use crate::buffer::Buffer;
-use crate::engine::gpu::launch;
+use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::shader::Kernel;
 use crate::error::Result;
 use crate::program::{MixId, Op};
@@ -73,8 +73,8 @@ impl Recorder<'_> {
             mixed: mixed.first,
             panel: self.tables.mixes[mix].panels[0],
         };
-        let turns = self.couple_turns(id) + mixing_turns(stage.dim, 16);
-        self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, turns, launch)
+        let iterations = self.couple_iterations(id) + mixing_iterations(stage.dim, 16);
+        self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
     fn couple_loss(&mut self, couple: &Op, short: bool, loss: &Op, backward: Option<&Op>) -> Result<()> {
@@ -85,7 +85,7 @@ impl Recorder<'_> {
         let (stage, tables) = self.stage(id);
         let (d_x, d_st) = match backward {
             Some(Op::CoupleBackward { d_x, d_st, .. }) => (d_x.first, d_st.first),
-            _ => (NOWHERE, NOWHERE),
+            _ => (NONE, NONE),
         };
         let launch = launch::CoupleLoss {
             tile: tile(),
@@ -103,8 +103,8 @@ impl Recorder<'_> {
             d_x,
             d_st,
         };
-        let turns = 4 * self.couple_turns(id);
-        self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, turns, launch)
+        let iterations = 4 * self.couple_iterations(id);
+        self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
     fn between_backward(&mut self, networks: &Op, mix: Option<MixId>, couple: &Op) -> Result<()> {
@@ -122,7 +122,7 @@ impl Recorder<'_> {
             lists: self.tables.stages[later].slots,
             d_mixed: d_mixed.first,
             d_to: d_to.first,
-            panel: mix.map_or(NOWHERE, |mix| self.tables.mixes[mix].panels[1]),
+            panel: mix.map_or(NONE, |mix| self.tables.mixes[mix].panels[1]),
             columns: stage.dim,
             x: x.first,
             st: st.first,
@@ -134,14 +134,14 @@ impl Recorder<'_> {
         };
         let columns = u64::from(stage.dim.div_ceil(32));
         let lists = longest(&self.plan.stages[later].slots) + 2 * longest(&stage.chains) + 3;
-        let turns = columns * lists + mixing_turns(stage.dim, 32);
-        self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, turns, launch)
+        let iterations = columns * lists + mixing_iterations(stage.dim, 32);
+        self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 }
 
-/// Loop turns of a mixing whose outputs are shared out among `groups`, four for each at a time.
-fn mixing_turns(columns: u32, groups: u32) -> u64 {
-    u64::from(columns.div_ceil(4 * groups)) * (1 + dense_turns(columns))
+/// Loop iterations of a mixing whose outputs are shared out among `groups`, four for each at a time.
+fn mixing_iterations(columns: u32, groups: u32) -> u64 {
+    u64::from(columns.div_ceil(4 * groups)) * (1 + dense_iterations(columns))
 }
 
 /// Whether `op` is the backward of a coupling whose result goes to that loss and nowhere else.

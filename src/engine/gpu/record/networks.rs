@@ -1,22 +1,22 @@
 //! The dispatches of a stage's networks: in packs where the nodes fit into a workgroup, else one by one.
 
-use super::{Extent, Head, NOWHERE, Recorder, dense_turns, layer_turns, tile};
+use super::{Extent, Head, Recorder, dense_iterations, layer_iterations, tile};
 use crate::buffer::Buffer;
-use crate::engine::gpu::launch;
+use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::packs::Packs;
 use crate::engine::gpu::shader::{Kernel, Variant};
 use crate::error::Result;
 use crate::plan::Stage;
 use crate::program::Op;
 
-/// Loop turns of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the last
-/// shared out among the groups.
-fn pack_turns(stage: &Stage, packs: Packs, sizes: impl Fn(&crate::plan::Node) -> [u32; 3]) -> u64 {
+/// Loop iterations of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the
+/// last shared out among the groups.
+fn pack_iterations(stage: &Stage, packs: Packs, sizes: impl Fn(&crate::plan::Node) -> [u32; 3]) -> u64 {
     let groups = packs.shape.threads / packs.shape.quads;
     let per_node = stage.nodes.iter().map(|node| {
         let [first, hidden, last] = sizes(node);
         let items = u64::from(last.div_ceil(4).div_ceil(groups)) + 1;
-        dense_turns(first) + dense_turns(hidden) + items * (1 + dense_turns(hidden))
+        dense_iterations(first) + dense_iterations(hidden) + items * (1 + dense_iterations(hidden))
     });
     // The items of the last layer of several nodes may be one group's.
     per_node.sum()
@@ -34,10 +34,10 @@ impl Recorder<'_> {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
-        if let Some(packs) = pick(&tables.packs, self.bounds.choice.forward) {
+        if let Some(packs) = pick(&tables.packs, self.bounds.variants.forward) {
             let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
-            let turns = pack_turns(stage, packs, |node| [node.upper, node.hidden, node.lower]);
-            let kept = match (keep, self.again.contains(&id)) {
+            let iterations = pack_iterations(stage, packs, |node| [node.upper, node.hidden, node.lower]);
+            let kept = match (keep, self.recomputed.contains(&id)) {
                 (false, _) => 0,
                 (true, true) => packs.wide,
                 (true, false) => packs.count,
@@ -54,14 +54,14 @@ impl Recorder<'_> {
                     kept,
                 };
                 let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
-                this.push(variant, Head::Tile, grid, turns, launch)
+                this.push(variant, Head::Tile, grid, iterations, launch)
             });
         }
-        let turns = stage.nodes.iter().map(|n| {
-            let first = layer_turns(n.upper, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
-            first + layer_turns(n.hidden, n.lower, 8)
+        let iterations = stage.nodes.iter().map(|n| {
+            let first = layer_iterations(n.upper, n.hidden, 8) + layer_iterations(n.hidden, n.hidden, 8);
+            first + layer_iterations(n.hidden, n.lower, 8)
         });
-        let turns = turns.max().unwrap_or(0);
+        let iterations = iterations.max().unwrap_or(0);
         self.split(2 * tables.node_count, |this, first, count| {
             let launch = launch::Networks {
                 tile: tile(),
@@ -72,7 +72,7 @@ impl Recorder<'_> {
                 nodes: tables.nodes,
                 first,
             };
-            this.push(Kernel::Networks, Head::Tile, [Extent::Quads(16), Extent::Fixed(count)], turns, launch)
+            this.push(Kernel::Networks, Head::Tile, [Extent::Quads(16), Extent::Fixed(count)], iterations, launch)
         })
     }
 
@@ -81,12 +81,12 @@ impl Recorder<'_> {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
-        let to = if short { NOWHERE } else { slots.first };
-        let again = self.again.contains(&id);
-        if let Some(packs) = pick(&tables.packs, self.bounds.choice.backward) {
+        let to = if short { NONE } else { slots.first };
+        let recomputed = self.recomputed.contains(&id);
+        if let Some(packs) = pick(&tables.packs, self.bounds.variants.backward) {
             let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
-            let turns = 2 * pack_turns(stage, packs, |node| [node.lower, node.hidden, node.upper]);
-            self.split(if again { packs.wide } else { packs.count }, |this, first, count| {
+            let iterations = 2 * pack_iterations(stage, packs, |node| [node.lower, node.hidden, node.upper]);
+            self.split(if recomputed { packs.wide } else { packs.count }, |this, first, count| {
                 let launch = launch::NetworksPackedBackward {
                     tile: tile(),
                     hidden0: hidden[0].first,
@@ -99,15 +99,15 @@ impl Recorder<'_> {
                     first,
                 };
                 let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
-                this.push(variant, Head::Tile, grid, turns, launch)
+                this.push(variant, Head::Tile, grid, iterations, launch)
             })?;
         } else {
-            let turns = stage.nodes.iter().map(|n| {
-                let hidden = layer_turns(n.lower, n.hidden, 8) + layer_turns(n.hidden, n.hidden, 8);
-                hidden + 2 * layer_turns(n.hidden, n.upper, 16)
+            let iterations = stage.nodes.iter().map(|n| {
+                let hidden = layer_iterations(n.lower, n.hidden, 8) + layer_iterations(n.hidden, n.hidden, 8);
+                hidden + 2 * layer_iterations(n.hidden, n.upper, 16)
             });
-            let turns = turns.max().unwrap_or(0);
-            self.split(if again { tables.wide } else { tables.node_count }, |this, first, count| {
+            let iterations = iterations.max().unwrap_or(0);
+            self.split(if recomputed { tables.wide } else { tables.node_count }, |this, first, count| {
                 let launch = launch::NetworksBackward {
                     tile: tile(),
                     hidden0: hidden[0].first,
@@ -120,14 +120,14 @@ impl Recorder<'_> {
                     first,
                 };
                 let grid = [Extent::Quads(16), Extent::Fixed(count)];
-                this.push(Kernel::NetworksBackward, Head::Tile, grid, turns, launch)
+                this.push(Kernel::NetworksBackward, Head::Tile, grid, iterations, launch)
             })?;
         }
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
         let right = [x.first, hidden[0].first, hidden[1].first];
-        let jobs = if again { tables.wide_jobs } else { tables.job_count };
+        let jobs = if recomputed { tables.wide_jobs } else { tables.job_count };
         self.weight_gradient(left, right, tables.jobs, jobs)?;
-        if again { self.narrow_backward(id, x, d_st, to) } else { Ok(()) }
+        if recomputed { self.narrow_backward(id, x, d_st, to) } else { Ok(()) }
     }
 
     /// Backward and gradients of weights of the narrow nodes of a stage.
@@ -137,13 +137,13 @@ impl Recorder<'_> {
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&narrow.at));
         self.written.push(narrow.at);
-        let turns = narrow.turns(self.fit.capacity);
+        let iterations = narrow.iterations(self.fit.capacity);
         self.split(narrow.count, |this, first, count| {
             let tile = tile();
             let packs = narrow.at;
             let launch =
                 launch::NarrowBackward { tile, x: x.first, d_st: d_st.first, slots, packs, first, length, add };
-            this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], turns, launch)
+            this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], iterations, launch)
         })
     }
 

@@ -3,13 +3,13 @@
 use super::GpuSession;
 use crate::engine::ProgramId;
 use crate::engine::gpu::profile::Timer;
-use crate::engine::gpu::record::Choice;
+use crate::engine::gpu::record::KernelVariants;
 use crate::engine::gpu::shader::Kernel;
 
 impl GpuSession {
     /// Kernels of a program, in order.
     pub(in crate::engine::gpu) fn kernels(&self, program: ProgramId) -> Vec<Kernel> {
-        self.programs[program.0].all().map(|dispatch| dispatch.variant.kernel).collect()
+        self.programs[program.0].recorded.all().map(|dispatch| dispatch.variant.kernel).collect()
     }
 
     /// Limits the samples of a tile of programs compiled from now on.
@@ -17,14 +17,14 @@ impl GpuSession {
         self.most_samples = samples;
     }
 
-    /// Cuts the reflections of programs compiled from now on into dispatches of that many loop turns.
-    pub(in crate::engine::gpu) fn cut_reflections(&mut self, turns: u64) {
-        self.reflection_turns = turns;
+    /// Cuts the reflections of programs compiled from now on into dispatches of that many loop iterations.
+    pub(in crate::engine::gpu) fn cut_reflections(&mut self, iterations: u64) {
+        self.reflection_iterations = iterations;
     }
 
-    /// Refuses programs compiled from now on whose loops have more turns.
-    pub(in crate::engine::gpu) fn limit_turns(&mut self, turns: u64) {
-        self.turns = Some(turns);
+    /// Refuses programs compiled from now on whose loops have more iterations.
+    pub(in crate::engine::gpu) fn limit_iterations(&mut self, iterations: u64) {
+        self.iterations = Some(iterations);
     }
 
     /// Whether neighbouring operations of programs compiled from now on may share a dispatch.
@@ -33,8 +33,8 @@ impl GpuSession {
     }
 
     /// Takes these variants in programs compiled from now on.
-    pub(in crate::engine::gpu) fn choose(&mut self, choice: Choice) {
-        self.choice = choice;
+    pub(in crate::engine::gpu) fn choose(&mut self, variants: KernelVariants) {
+        self.variants = variants;
     }
 
     /// Streams data sets given from now on, whatever their size.

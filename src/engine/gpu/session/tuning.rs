@@ -5,10 +5,11 @@ use std::time::Instant;
 use bytemuck::Zeroable;
 
 use super::{GpuSession, tiles};
+use crate::engine::gpu::dispatch::Dispatch;
 use crate::engine::gpu::fit::Fit;
 use crate::engine::gpu::launch::Update;
 use crate::engine::gpu::narrow;
-use crate::engine::gpu::record::{Choice, Dispatch};
+use crate::engine::gpu::record::KernelVariants;
 use crate::engine::gpu::shader::{Kernel, Role};
 use crate::error::Result;
 use crate::program::{Op, Program};
@@ -17,18 +18,18 @@ use crate::program::{Op, Program};
 const REPLAYS: usize = 4;
 /// Timings of a variant, of which the fastest counts.
 const TIMINGS: usize = 3;
-/// Samples for which it pays to measure.
-const WORTHWHILE: usize = 500;
-/// A variant takes the place of the first one where it is faster than that part of its time: less is noise.
-const WORTH: f64 = 0.97;
+/// Samples for which it pays to measure; estimated, no GPU measured yet.
+const MIN_ROWS: usize = 500;
+/// A variant takes the place of the first one where it is faster by that factor: less is noise.
+const MIN_SPEEDUP: f64 = 1.03;
 
 impl GpuSession {
     /// The variants to use for a program.
-    pub(super) fn tune(&mut self, program: &Program, rows: usize) -> Result<Choice> {
-        let Some(tuner) = self.tuner.clone() else { return Ok(self.choice) };
+    pub(super) fn tune(&mut self, program: &Program, rows: usize) -> Result<KernelVariants> {
+        let Some(tuner) = self.tuner.clone() else { return Ok(self.variants) };
         // Few samples are done before it has been found out how. Numbers of samples near each other share what was found.
-        if !tuner.always && (self.device.software || rows < WORTHWHILE) {
-            return Ok(self.choice);
+        if !tuner.always && (self.device.software || rows < MIN_ROWS) {
+            return Ok(self.variants);
         }
         let stages = program.rows.iter().filter_map(|op| match op {
             Op::Networks { stage, .. } | Op::NetworksBackward { stage, .. } => Some(&self.tables.stages[*stage].packs),
@@ -38,7 +39,7 @@ impl GpuSession {
         shapes.dedup_by(|a, b| a.iter().map(|p| p.shape).eq(b.iter().map(|p| p.shape)));
         let numbers = shapes.iter().map(|packs| packs.len()).max().unwrap_or(0);
         if numbers == 0 {
-            return Ok(self.choice);
+            return Ok(self.variants);
         }
         let shapes: Vec<Vec<_>> =
             shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
@@ -50,25 +51,27 @@ impl GpuSession {
             rows.next_power_of_two(),
             program.has_gradients(),
         );
-        let possible =
-            |choice: Choice| [choice.forward, choice.backward].into_iter().flatten().all(|number| number < numbers);
+        let possible = |variants: KernelVariants| {
+            [variants.forward, variants.backward].into_iter().flatten().all(|number| number < numbers)
+        };
         // Few samples share the weights that are read; then the arena may be faster.
         let arena = shapes.iter().all(|shapes| shapes.iter().all(|(shape, _)| shape.quads < 8));
         let candidates: Vec<Option<usize>> = (0..numbers).map(Some).chain(arena.then_some(None)).collect();
-        tuner.choice(&key, possible, || {
+        tuner.variants(&key, possible, || {
             let start = Instant::now();
             let fit = self.find_room(program, rows)?;
             let forward = self.fastest(program, fit, rows, &candidates, [Kernel::NetworksPacked, Kernel::Networks])?;
             let kernels = [Kernel::NetworksPackedBackward, Kernel::NetworksBackward];
             let backward = self.fastest(program, fit, rows, &candidates, kernels)?;
-            let again = self.faster_again(program, fit, rows, Choice { forward, backward, again: None })?;
-            let choice = Choice { forward, backward, again };
+            let recompute =
+                self.recompute_is_faster(program, fit, rows, KernelVariants { forward, backward, recompute: None })?;
+            let variants = KernelVariants { forward, backward, recompute };
             if self.programs.is_empty() {
                 // The program as it will be may need much less.
                 self.arrays.release(Role::Arena)?;
             }
-            tracing::debug!("{}: {choice:?} is the fastest, found in {:?}", program.name, start.elapsed());
-            Ok(choice)
+            tracing::debug!("{}: {variants:?} is the fastest, found in {:?}", program.name, start.elapsed());
+            Ok(variants)
         })
     }
 
@@ -83,14 +86,14 @@ impl GpuSession {
     ) -> Result<Option<usize>> {
         let mut best: (Option<usize>, f64) = (Some(0), f64::INFINITY);
         for &number in candidates {
-            let choice = Choice { forward: number, backward: number, again: Some(false) };
-            let [_, mut dispatches, ..] = self.record(program, fit, choice, &[])?;
+            let variants = KernelVariants { forward: number, backward: number, recompute: Some(false) };
+            let mut dispatches = self.record(program, fit, variants, &[])?.rows;
             dispatches.retain(|dispatch| kernels.contains(&dispatch.variant.kernel));
             if dispatches.is_empty() {
                 return Ok(Some(0));
             }
             let time = self.time(&dispatches, fit, rows)?;
-            if best.1.is_infinite() || time < WORTH * best.1 {
+            if time * MIN_SPEEDUP < best.1 {
                 best = (number, time);
             }
         }
@@ -98,12 +101,18 @@ impl GpuSession {
     }
 
     /// Whether hidden activations of narrow nodes are better computed again than kept.
-    fn faster_again(&mut self, program: &Program, fit: Fit, rows: usize, choice: Choice) -> Result<Option<bool>> {
+    fn recompute_is_faster(
+        &mut self,
+        program: &Program,
+        fit: Fit,
+        rows: usize,
+        variants: KernelVariants,
+    ) -> Result<Option<bool>> {
         let mut times = [0.0; 2];
-        for (again, time) in [false, true].into_iter().zip(&mut times) {
-            let choice = Choice { again: Some(again), ..choice };
-            let stages = narrow::again(&self.tables, program, choice, rows, self.turns);
-            let [_, mut dispatches, ..] = self.record(program, fit, choice, &stages)?;
+        for (recompute, time) in [false, true].into_iter().zip(&mut times) {
+            let variants = KernelVariants { recompute: Some(recompute), ..variants };
+            let stages = narrow::recomputed(&self.tables, program, variants, rows, self.iterations);
+            let mut dispatches = self.record(program, fit, variants, &stages)?.rows;
             dispatches.retain(|dispatch| {
                 use Kernel::{
                     NarrowBackward, Networks, NetworksBackward, NetworksPacked, NetworksPackedBackward, WeightGradient,
@@ -113,7 +122,7 @@ impl GpuSession {
             });
             *time = self.time(&dispatches, fit, rows)?;
         }
-        Ok(Some(times[1] < WORTH * times[0]))
+        Ok(Some(times[1] * MIN_SPEEDUP < times[0]))
     }
 
     /// Seconds of a list of dispatches.

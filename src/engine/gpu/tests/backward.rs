@@ -115,12 +115,12 @@ fn narrow_nodes_computed_again() {
         let input = numbers(11, rows * dim as usize, 1.0);
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         session.write(Values::Weights, &weights(&plan)).unwrap();
-        let mut run = |again: bool, tile: usize| {
-            session.choose(Choice { again: Some(again), ..Choice::default() });
+        let mut run = |recompute: bool, tile: usize| {
+            session.choose(KernelVariants { recompute: Some(recompute), ..KernelVariants::default() });
             session.limit_tiles(tile);
             let id = session.compile(program.clone(), rows).unwrap();
             let narrow = session.kernels(id).into_iter().filter(|&k| k == Kernel::NarrowBackward).count();
-            assert_eq!(narrow, if again { kernels } else { 0 }, "N = {dim}");
+            assert_eq!(narrow, if recompute { kernels } else { 0 }, "N = {dim}");
             let outputs = session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
             (outputs, session.gradients().unwrap())
         };
@@ -174,7 +174,7 @@ fn reflections_in_several_dispatches() {
     let whole = case.run(&mut session, 9, usize::MAX);
     session.cut_reflections(50);
     let id = session.compile(case.program(), 9).unwrap();
-    // 20 reflections, at most 3 (14 turns each) and 3 (16 turns each) at a time.
+    // 20 reflections, at most 3 (14 iterations each) and 3 (16 iterations each) at a time.
     assert_eq!(session.dispatches(id), 7 + 4 + 2 + 7);
     assert!(case.run(&mut session, 9, usize::MAX) == whole);
 }

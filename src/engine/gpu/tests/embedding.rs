@@ -3,12 +3,12 @@
 use super::*;
 use crate::engine::Engine;
 use crate::engine::gpu::device::Failure;
-use crate::engine::gpu::record::SOFTWARE_TURNS;
+use crate::engine::gpu::record::SOFTWARE_ITERATIONS;
 use crate::error::Error;
 use crate::tape::{Memory, Tape, Then};
 
 fn raw(limits: impl Fn(&wgpu::Adapter) -> wgpu::Limits, features: wgpu::Features) -> (wgpu::Device, wgpu::Queue) {
-    let adapter = adapter::best_or_software().unwrap();
+    let adapter = test_adapter();
     let descriptor =
         wgpu::DeviceDescriptor { required_limits: limits(&adapter), required_features: features, ..Default::default() };
     pollster::block_on(adapter.request_device(&descriptor)).unwrap()
@@ -102,11 +102,11 @@ fn loops_that_would_end_early_are_refused() {
     let (x, log_det) = (tape.input(), tape.log_det());
     let z = tape.couple(0, x, log_det);
     let program = tape.finish("test", vec![z], Then::Nothing);
-    session.limit_turns(100);
+    session.limit_iterations(100);
     let error = session.compile(program.clone(), 4).unwrap_err();
     assert!(matches!(error, Error::Device { .. }));
-    assert!(error.to_string().contains("loop turns, 100 are possible"), "{error}");
-    session.limit_turns(SOFTWARE_TURNS);
+    assert!(error.to_string().contains("loop iterations, 100 are possible"), "{error}");
+    session.limit_iterations(SOFTWARE_ITERATIONS);
     session.compile(program, 4).unwrap();
 }
 

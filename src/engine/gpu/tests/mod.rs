@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::adapter;
 use super::device::Device;
-use super::record::Choice;
+use super::record::KernelVariants;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
@@ -35,12 +35,17 @@ const ROWS: [usize; 3] = [1, 37, 257];
 /// Awkward dimensions.
 const DIMS: [u32; 7] = [1, 2, 3, 5, 7, 20, 33];
 
-fn device() -> Arc<Device> {
+/// The adapter of every test: bits are compared between devices of one adapter only.
+fn test_adapter() -> wgpu::Adapter {
     let adapter = match std::env::var("HINTFLOW_TEST_DEVICE") {
         Ok(name) => adapter::named(&name),
         Err(_) => adapter::best_or_software(),
     };
-    Arc::new(Device::open(&adapter.unwrap()).unwrap())
+    adapter.unwrap()
+}
+
+fn device() -> Arc<Device> {
+    Arc::new(Device::open(&test_adapter()).unwrap())
 }
 
 fn plan(spec: Spec) -> Arc<Plan> {
@@ -179,10 +184,10 @@ impl Case {
         if self.ops.iter().any(|op| matches!(op, Op::Networks { .. } | Op::NetworksBackward { .. })) {
             // Other shapes of packs; the last stands for activations in the arena.
             for number in [Some(1), Some(2), None] {
-                session.choose(Choice { forward: number, backward: number, again: None });
+                session.choose(KernelVariants { forward: number, backward: number, recompute: None });
                 assert!(self.run(session, rows, usize::MAX) == whole, "{what}: variant {number:?} changes the bits");
             }
-            session.choose(Choice::default());
+            session.choose(KernelVariants::default());
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Training steps: the update against f64, tiles, streaming, submissions, and what a session keeps.
 
 use super::*;
-use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::arrays::Arrays;
+use crate::engine::gpu::shader::{Kernel, Role};
 use crate::engine::gpu::tune::Tuner;
 use crate::engine::{ProgramId, StepJob};
 use crate::optim::{Adam, AdamStep};
@@ -132,7 +133,7 @@ fn tiles_and_streaming_change_no_bit() {
     let plan = model();
     let rows = 1100;
     let mut results = vec![];
-    for (streamed, tile, again) in [
+    for (streamed, tile, recompute) in [
         (false, usize::MAX, false),
         (false, 480, false),
         (true, 480, true),
@@ -141,7 +142,7 @@ fn tiles_and_streaming_change_no_bit() {
         (false, usize::MAX, true),
     ] {
         let mut session = GpuSession::new(device(), plan.clone()).unwrap();
-        session.choose(Choice { again: Some(again), ..Choice::default() });
+        session.choose(KernelVariants { recompute: Some(recompute), ..KernelVariants::default() });
         session.stream_data(streamed);
         session.limit_tiles(tile);
         session.write(Values::Weights, &weights(&plan)).unwrap();
@@ -230,6 +231,20 @@ fn steps_make_nothing_new_on_the_device() {
     }
 }
 
+/// What tuning gives back has been held all the same.
+#[test]
+fn the_footprint_is_the_most_that_was_held() {
+    let mut arrays = Arrays::new(device()).unwrap();
+    let held = |arrays: &Arrays| arrays.footprint().activations;
+    arrays.grow(Role::Arena, 4096).unwrap();
+    arrays.release(Role::Arena).unwrap();
+    assert_eq!(held(&arrays), 4096);
+    arrays.grow(Role::Arena, 1024).unwrap();
+    assert_eq!(held(&arrays), 4096);
+    arrays.grow(Role::Arena, 8192).unwrap();
+    assert_eq!(held(&arrays), 8192);
+}
+
 #[test]
 fn dispatches_of_trained_mixings() {
     let plan = model();
@@ -251,9 +266,29 @@ fn a_step_has_few_dispatches() {
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected, "{blocks} blocks of {dim} columns, {mix_first}");
         // One more per stage where narrow nodes are computed again.
-        session.choose(Choice { again: Some(true), ..Choice::default() });
+        session.choose(KernelVariants { recompute: Some(true), ..KernelVariants::default() });
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected + blocks as usize, "{blocks} blocks of {dim} columns, {mix_first}");
+    }
+}
+
+/// Conditioned on the output every level of a block is a stage of its own: forward two dispatches for each, backward three
+/// but for the last; gather and Adam. A stage whose nodes are all narrow has one less where they are computed again.
+#[test]
+fn a_step_of_levels_has_few_dispatches_per_level() {
+    let device = device();
+    for (dim, width, blocks, levels, expected, recomputed) in [(20, 104, 2, 4, 41, 35), (100, 263, 4, 7, 141, 125)] {
+        let condition_on = ConditionOn::Output;
+        let spec =
+            Spec { dim, width, blocks, condition_on, mix_first: false, mixing: Mixing::Fixed, ..Spec::default() };
+        let plan = plan(spec);
+        assert_eq!(plan.stages.len(), levels * blocks as usize);
+        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let id = session.compile(trainer(&plan), 32).unwrap();
+        assert_eq!(session.dispatches(id), expected, "{blocks} blocks of {dim} columns");
+        session.choose(KernelVariants { recompute: Some(true), ..KernelVariants::default() });
+        let id = session.compile(trainer(&plan), 32).unwrap();
+        assert_eq!(session.dispatches(id), recomputed, "{blocks} blocks of {dim} columns, computed again");
     }
 }
 
@@ -277,15 +312,17 @@ fn tuning_changes_no_bit_and_is_remembered() {
     assert!((&tuned.0, &tuned.1) == (&plain.0, &plain.1));
     // What the file says is used.
     let mut found: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    let choices = found["choices"].as_object_mut().unwrap();
-    assert_eq!(choices.len(), 1);
+    let fastest = found["fastest"].as_object_mut().unwrap();
+    assert_eq!(fastest.len(), 1);
     for (arena, forward, backward) in [
         (false, Kernel::NetworksPacked, Kernel::NetworksPackedBackward),
         (true, Kernel::Networks, Kernel::NetworksBackward),
     ] {
         let number = if arena { serde_json::Value::Null } else { 1.into() };
-        let choices = found["choices"].as_object_mut().unwrap();
-        choices.values_mut().for_each(|c| *c = serde_json::json!({ "forward": number, "backward": number }));
+        let fastest = found["fastest"].as_object_mut().unwrap();
+        fastest
+            .values_mut()
+            .for_each(|c| *c = serde_json::json!({ "forward": number, "backward": number, "recompute": null }));
         std::fs::write(&file, serde_json::to_vec(&found).unwrap()).unwrap();
         let (loss, state, kernels) = run(Some(tuner(true)));
         assert!((&loss, &state) == (&plain.0, &plain.1));

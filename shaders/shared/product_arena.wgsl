@@ -1,4 +1,6 @@
-// Products of panels with activations in the arena. Needs the bindings `arena` and `panels`, `launch.tile`, `eight.wgsl`.
+// Products of panels with activations in the arena, eight or four outputs at a time. Needs the bindings `arena` and
+// `panels`, `launch.tile`, `eight.wgsl`, `four.wgsl`. WGSL has no generics, so here and in `product_workgroup.wgsl` the
+// loop is written out for every memory and number of outputs.
 
 // Adds the inputs arena[first + k * stride], k < count, times the panel's weights from `at` on.
 fn add_arena(start: Eight, at: u32, first: u32, count: u32) -> Eight {
@@ -6,7 +8,7 @@ fn add_arena(start: Eight, at: u32, first: u32, count: u32) -> Eight {
     var sum = start;
     var w = at;
     var row = first;
-    // Four inputs per turn: fewer turns, and loads that do not wait for each other.
+    // Four inputs per iteration: fewer of them, and loads that do not wait for each other.
     for (var k = count / 4u; k > 0u; k--) {
         add_input(&sum, w, arena[row]);
         add_input(&sum, w + 2u, arena[row + stride]);
@@ -36,10 +38,6 @@ fn store_eight(value: Eight, at: u32, count: u32) {
     if (count > 7u) { arena[at + 7u * stride] = value.h; }
 }
 
-fn masked(gradient: vec4<f32>, activation: vec4<f32>) -> vec4<f32> {
-    return select(vec4<f32>(), gradient, activation > vec4<f32>());
-}
-
 // Gradients through the ReLU whose results begin at arena index `at`; `count` of them exist.
 fn masked_eight(g: Eight, at: u32, count: u32) -> Eight {
     let stride = launch.tile.stride;
@@ -54,4 +52,35 @@ fn masked_eight(g: Eight, at: u32, count: u32) -> Eight {
         masked(g.g, arena[at + min(6u, last) * stride]),
         masked(g.h, arena[at + min(7u, last) * stride]),
     );
+}
+
+// Adds the inputs arena[first + k * stride], k < count, times the half panel's weights from `at` on.
+fn add_arena_four(start: Four, at: u32, first: u32, count: u32) -> Four {
+    let stride = launch.tile.stride;
+    var sum = start;
+    var w = at;
+    var row = first;
+    for (var k = count / 4u; k > 0u; k--) {
+        add_input_four(&sum, w, arena[row]);
+        add_input_four(&sum, w + 2u, arena[row + stride]);
+        add_input_four(&sum, w + 4u, arena[row + 2u * stride]);
+        add_input_four(&sum, w + 6u, arena[row + 3u * stride]);
+        w += 8u;
+        row += 4u * stride;
+    }
+    for (var k = count % 4u; k > 0u; k--) {
+        add_input_four(&sum, w, arena[row]);
+        w += 2u;
+        row += stride;
+    }
+    return sum;
+}
+
+// Stores the outputs of `value` that exist from arena index `at` on; `count` of them.
+fn store_four(value: Four, at: u32, count: u32) {
+    let stride = launch.tile.stride;
+    arena[at] = value.a;
+    if (count > 1u) { arena[at + stride] = value.b; }
+    if (count > 2u) { arena[at + 2u * stride] = value.c; }
+    if (count > 3u) { arena[at + 3u * stride] = value.d; }
 }

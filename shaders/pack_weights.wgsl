@@ -6,7 +6,7 @@ struct Launch {
 var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read> weights: array<f32>;
 @group(0) @binding(9) var<storage, read_write> panels: array<f32>;
-@group(0) @binding(10) var<storage, read> places: array<vec2<u32>>;
+@group(0) @binding(10) var<storage, read> packed_offsets: array<vec2<u32>>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -1,4 +1,5 @@
-// Activations of a pack of networks in the memory of its workgroup: row f, quad q at act[f * QUADS + q]. Needs `eight.wgsl`.
+// Packs of networks, and their activations in the memory of the workgroup: row f, quad q at act[f * QUADS + q]. Needs the
+// binding `tables`.
 //
 // A thread keeps eight outputs of one quad in registers until nobody reads the inputs any more, so outputs take the
 // place of the inputs and one buffer is enough. Threads side by side read quads side by side, and weights that several
@@ -8,39 +9,6 @@ override QUADS: u32 = 16u;    // quads of samples of a workgroup
 override THREADS: u32 = 256u; // threads of a workgroup: QUADS times groups
 override ROWS: u32 = 64u;     // hidden rows of the largest pack
 var<workgroup> act: array<vec4<f32>, ROWS * QUADS>;
-
-// Adds the inputs act[first + k * QUADS], k < count, times the panel's weights from `at` on.
-fn add_act(start: Eight, at: u32, first: u32, count: u32) -> Eight {
-    var sum = start;
-    var w = at;
-    var row = first;
-    for (var k = count / 4u; k > 0u; k--) {
-        add_input(&sum, w, act[row]);
-        add_input(&sum, w + 2u, act[row + QUADS]);
-        add_input(&sum, w + 4u, act[row + 2u * QUADS]);
-        add_input(&sum, w + 6u, act[row + 3u * QUADS]);
-        w += 8u;
-        row += 4u * QUADS;
-    }
-    for (var k = count % 4u; k > 0u; k--) {
-        add_input(&sum, w, act[row]);
-        w += 2u;
-        row += QUADS;
-    }
-    return sum;
-}
-
-// Keeps the outputs of `value` that exist from index `at` on; `count` of them.
-fn keep_eight(value: Eight, at: u32, count: u32) {
-    act[at] = value.a;
-    if (count > 1u) { act[at + QUADS] = value.b; }
-    if (count > 2u) { act[at + 2u * QUADS] = value.c; }
-    if (count > 3u) { act[at + 3u * QUADS] = value.d; }
-    if (count > 4u) { act[at + 4u * QUADS] = value.e; }
-    if (count > 5u) { act[at + 5u * QUADS] = value.f; }
-    if (count > 6u) { act[at + 6u * QUADS] = value.g; }
-    if (count > 7u) { act[at + 7u * QUADS] = value.h; }
-}
 
 // What a group of threads works on: eight outputs or inputs of one node; mirrors `packs::ITEM`.
 const ITEM_WORDS: u32 = 3u;
