@@ -1,10 +1,8 @@
 //! `out = w x` and `out = w^T x`: a register tile of a few vectors of samples times some outputs, weights broadcast, no
 //! packing and no padding of feature counts; bias, ReLU and its mask are fused into start and end.
 
-use std::cell::RefCell;
-
+use crate::kernel::Shape;
 use crate::kernel::simd::{self, Kernel, Simd};
-use crate::kernel::{LANES, Shape};
 
 /// What an output starts from.
 #[derive(Clone, Copy)]
@@ -51,60 +49,7 @@ pub(crate) fn data_gradient(
     start: Start<'_>,
     end: End<'_>,
 ) {
-    if n.min(k) < WIDE || shape.width < WIDE {
-        simd::run(Linear { shape, sizes: [k, n], strides: [1, k], w, x: d_out, out: d_x, start, end });
-        return;
-    }
-    TRANSPOSED.with_borrow_mut(|transposed| {
-        let stride = n.next_multiple_of(LANES);
-        let len = stride * k.next_multiple_of(LANES);
-        if transposed.len() < len {
-            transposed.resize(len, 0.0);
-        }
-        simd::run(Transpose { sizes: [n, k], w, stride, to: transposed });
-        simd::run(Linear { shape, sizes: [k, n], strides: [stride, 1], w: transposed, x: d_out, out: d_x, start, end });
-    });
-}
-
-/// From this number of inputs, outputs and samples on, weights are transposed before a data gradient: a column of a large
-/// matrix has a cache line for every few of its values.
-const WIDE: usize = 160;
-
-thread_local! {
-    /// Room for transposed weights.
-    static TRANSPOSED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
-}
-
-/// `to[i * stride + o] = w[o, i]` for `w` of `sizes`.
-struct Transpose<'a> {
-    sizes: [usize; 2],
-    w: &'a [f32],
-    stride: usize,
-    to: &'a mut [f32],
-}
-
-impl Kernel for Transpose<'_> {
-    #[inline(always)]
-    fn run<S: Simd>(self) {
-        let Self { sizes: [n, k], w, stride, to } = self;
-        assert!(w.len() >= n * k && stride >= n.next_multiple_of(S::WIDTH) && to.len() >= stride * k);
-        let whole = k - k % S::WIDTH;
-        for o in (0..n).step_by(S::WIDTH) {
-            for i in (0..whole).step_by(S::WIDTH) {
-                // SAFETY: of the source, rows o .. n and whole vectors of their inputs are read; the target's rows
-                // i .. i + WIDTH are no more than k, and have room for whole vectors of outputs.
-                unsafe {
-                    let from = w.as_ptr().add(o * k + i);
-                    S::transpose(from, k, (n - o).min(S::WIDTH), to.as_mut_ptr().add(i * stride + o), stride);
-                }
-            }
-        }
-        for o in 0..n {
-            for i in whole..k {
-                to[i * stride + o] = w[o * k + i];
-            }
-        }
-    }
+    simd::run(Linear { shape, sizes: [k, n], strides: [1, k], w, x: d_out, out: d_x, start, end });
 }
 
 /// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs].

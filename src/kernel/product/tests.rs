@@ -86,24 +86,3 @@ fn check_products() {
         }
     }
 }
-
-/// Wide layers go another way: weights are transposed first.
-#[test]
-fn data_gradients_of_wide_layers_agree_with_f64() {
-    for level in Level::available() {
-        level.force(|| {
-            for [n, k] in [[160, 163], [171, 160], [177, 190]] {
-                let shape = Shape { stride: 176, width: 160, rows: 160 };
-                let (w, d) = (numbers(1, n * k), numbers(3, n * shape.stride));
-                let mut d_x = vec![9.0; k * shape.stride];
-                data_gradient(shape, [n, k], &w, &d, &mut d_x, Start::Zero, End::Linear);
-                for i in 0..k {
-                    for r in [0, 77, 159] {
-                        let at = |o: usize| f64::from(w[o * k + i]) * f64::from(d[o * shape.stride + r]);
-                        assert_close("wide data gradient", d_x[i * shape.stride + r], (0..n).map(at).sum());
-                    }
-                }
-            }
-        });
-    }
-}
