@@ -88,10 +88,19 @@ pub enum Error {
         what: String,
     },
     /// A device computes something else than it should.
-    #[error("{what}")]
-    Wrong {
-        /// Which device, what is wrong, what to do.
+    #[error(
+        "`{device}` computes {what} wrong: the deviation is {deviation:.1e} of the largest value, {bound:.0e} is allowed; \
+         look for a newer driver or choose another --device (if this is the CPU engine, it is a mistake in hintflow)"
+    )]
+    CheckFailed {
+        /// Name of the device.
+        device: String,
+        /// Which results, of which model.
         what: String,
+        /// The largest deviation, relative to the largest expected value; infinite or NaN where results are no numbers.
+        deviation: f64,
+        /// The largest good one.
+        bound: f64,
     },
     /// The loss is no longer a finite number.
     #[error("the loss became {loss} at step {step}; {remedy}")]
@@ -127,7 +136,7 @@ impl Error {
             Self::Config { .. } | Self::UnknownKey { .. } => 2,
             Self::Diverged { .. } => 3,
             Self::Device { .. } | Self::DeviceLost { .. } => 4,
-            Self::Wrong { .. } => 5,
+            Self::CheckFailed { .. } => 5,
             _ => 1,
         }
     }

@@ -68,11 +68,6 @@ fn memory_does_not_grow_with_the_blocks_on_the_native_engine() {
     memory_does_not_grow_with_the_blocks(&Engine::cpu_with_threads(1).expect("a thread"));
 }
 
-#[test]
-fn memory_does_not_grow_with_the_blocks_on_a_gpu() {
-    memory_does_not_grow_with_the_blocks(&engines::gpu());
-}
-
 fn load(model: &Model, engine: &Engine, memory: Memory) -> Flow {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("model.safetensors");
@@ -129,7 +124,16 @@ fn deep_models_have_the_right_gradients_on_the_native_engine() {
     deep_models_have_the_right_gradients(&engines::cpu());
 }
 
-#[test]
-fn deep_models_have_the_right_gradients_on_a_gpu() {
-    deep_models_have_the_right_gradients(&engines::gpu());
+mod gpu {
+    use crate::common::engines;
+
+    #[test]
+    fn memory_does_not_grow_with_the_blocks() {
+        super::memory_does_not_grow_with_the_blocks(&engines::gpu());
+    }
+
+    #[test]
+    fn deep_models_have_the_right_gradients() {
+        super::deep_models_have_the_right_gradients(&engines::gpu());
+    }
 }

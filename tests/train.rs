@@ -98,12 +98,6 @@ fn stopping_changes_nothing_on_the_native_engine() {
     stopping_changes_nothing(&engines::cpu(), Memory::Reversible);
 }
 
-#[test]
-fn stopping_changes_nothing_on_a_gpu() {
-    stopping_changes_nothing(&engines::gpu(), Memory::Stored);
-    stopping_changes_nothing(&engines::gpu(), Memory::Reversible);
-}
-
 /// A second trainer on a model begins as one on a copy of it: with the weights, and without the moments.
 fn trainers_follow_each_other(engine: &Engine) {
     let folder = tempfile::tempdir().unwrap();
@@ -122,11 +116,6 @@ fn trainers_follow_each_other(engine: &Engine) {
 #[test]
 fn trainers_follow_each_other_on_the_native_engine() {
     trainers_follow_each_other(&engines::cpu());
-}
-
-#[test]
-fn trainers_follow_each_other_on_a_gpu() {
-    trainers_follow_each_other(&engines::gpu());
 }
 
 #[test]
@@ -268,4 +257,19 @@ fn states_of_other_models_and_other_settings_are_refused() {
     assert!(matches!(trainer.state(), Err(Error::Diverged { step: 5, .. })));
     let stepped = (0..10).find_map(|_| trainer.step().err());
     assert!(matches!(stepped, Some(Error::Diverged { .. })), "{stepped:?}");
+}
+
+mod gpu {
+    use super::*;
+
+    #[test]
+    fn stopping_changes_nothing() {
+        super::stopping_changes_nothing(&engines::gpu(), Memory::Stored);
+        super::stopping_changes_nothing(&engines::gpu(), Memory::Reversible);
+    }
+
+    #[test]
+    fn trainers_follow_each_other() {
+        super::trainers_follow_each_other(&engines::gpu());
+    }
 }

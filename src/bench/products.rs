@@ -12,7 +12,7 @@ use crate::engine::cpu::tile_rows;
 use crate::error::Result;
 use crate::kernel::Tile;
 use crate::kernel::product::{self, End, Start};
-use crate::plan::{ConditionOn, Plan};
+use crate::plan::{ConditionOn, Layer, Node, Plan};
 use crate::rng::{self, Stream};
 
 /// Which of the three products of a linear layer.
@@ -72,22 +72,21 @@ impl Product {
     /// [`crate::Error::Config`] where the case is no model.
     pub fn all(case: &Case, condition_on: ConditionOn) -> Result<Vec<Self>> {
         let plan = Plan::new(&case.spec(condition_on))?;
-        let mut shapes: BTreeMap<[usize; 2], usize> = BTreeMap::new();
-        for node in plan.stages.iter().flat_map(|stage| &stage.nodes) {
-            let [i, h, o] = [node.upper, node.hidden, node.lower].map(|n| n as usize);
-            for shape in [[h, i], [h, h], [o, h]] {
-                *shapes.entry(shape).or_default() += 2;
-            }
+        let mut shapes: BTreeMap<Layer, usize> = BTreeMap::new();
+        for layer in plan.stages.iter().flat_map(|stage| &stage.nodes).flat_map(Node::layers) {
+            *shapes.entry(layer).or_default() += 2;
         }
-        let mut shapes: Vec<_> = shapes.into_iter().filter(|([n, k], _)| n * k > 0).collect();
-        shapes.sort_by_key(|([n, k], _)| std::cmp::Reverse(n * k));
+        let weights = |layer: &Layer| u64::from(layer.inputs) * u64::from(layer.outputs);
+        let mut shapes: Vec<_> = shapes.into_iter().filter(|(layer, _)| weights(layer) > 0).collect();
+        shapes.sort_by_key(|(layer, _)| std::cmp::Reverse(weights(layer)));
         let rows = tile_rows(&plan, case.batch);
         let kinds = [ProductKind::Forward, ProductKind::DataGradient, ProductKind::WeightGradient];
         let each = |(shape, layers)| kinds.map(|kind| Self::new(kind, shape, rows, layers));
         Ok(shapes.into_iter().flat_map(each).collect())
     }
 
-    fn new(kind: ProductKind, [outputs, inputs]: [usize; 2], rows: usize, layers: usize) -> Self {
+    fn new(kind: ProductKind, layer: Layer, rows: usize, layers: usize) -> Self {
+        let [inputs, outputs] = [layer.inputs, layer.outputs].map(|n| n as usize);
         let mut arena = Arena::default();
         let buffers = [inputs, outputs, inputs].map(|rows| arena.alloc(rows as u32));
         let mut tile = Tile::new(arena.rows(), rows);

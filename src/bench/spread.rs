@@ -9,9 +9,9 @@ use crate::error::Result;
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Time to spend, in seconds; a tenth of it more for warming up.
+    /// Time to spend, in seconds; a tenth of it more, and at least 0.2 s, for warming up.
     pub seconds: f64,
-    /// Repeats instead of a time.
+    /// Repeats instead of a time; with 0.2 s for warming up.
     pub repeats: Option<usize>,
 }
 
@@ -23,6 +23,8 @@ impl Default for Effort {
 
 /// Runs before the first that counts, whatever they take.
 const WARM_UP: usize = 2;
+/// Seconds of them: until then a system may not have spread threads over cores, nor a device raised its clock.
+const WARM_UP_SECONDS: f64 = 0.2;
 /// The fewest repeats that a time is worth.
 const LEAST: usize = 5;
 /// Beyond that, more tell nothing new.
@@ -47,7 +49,7 @@ impl Effort {
             }
             Ok(times)
         };
-        repeat(WARM_UP, MOST, seconds / 10.0, &mut timed)?;
+        repeat(WARM_UP, usize::MAX, WARM_UP_SECONDS.max(seconds / 10.0), &mut timed)?;
         repeat(least, most, seconds, &mut timed)
     }
 }
@@ -111,19 +113,28 @@ mod tests {
 
     #[test]
     fn repeats_follow_the_effort() {
-        let count = |effort: Effort| {
-            let mut numbers = Vec::new();
+        // How many count of all, and how long the others took.
+        let count = |effort: Effort, work: Duration| {
+            let mut starts = Vec::new();
             let times = effort.times(|i| {
-                numbers.push(i);
+                assert_eq!(i as usize, starts.len());
+                starts.push(Instant::now());
+                std::thread::sleep(work);
                 Ok(())
             });
-            assert!(numbers.iter().copied().eq(0..numbers.len() as u32));
-            (times.unwrap().len(), numbers.len())
+            let counted = times.unwrap().len();
+            let warm = starts.len() - counted;
+            (counted, warm, starts[warm].duration_since(starts[0]).as_secs_f64())
         };
-        assert_eq!(count(Effort { seconds: 9.0, repeats: Some(3) }), (3, 3 + WARM_UP));
-        assert_eq!(count(Effort { seconds: 0.0, repeats: None }), (LEAST, LEAST + WARM_UP));
-        let (counted, all) = count(Effort { seconds: 9.0, repeats: None });
-        assert!(counted == MOST && all <= 2 * MOST, "{counted} of {all}");
+        let long = Duration::from_millis(150);
+        assert_eq!(count(Effort { seconds: 9.0, repeats: Some(3) }, long).0, 3);
+        let (counted, warm, _) = count(Effort { seconds: 0.0, repeats: None }, long);
+        assert_eq!((counted, warm), (LEAST, WARM_UP));
+        let short = Duration::from_micros(50);
+        let (counted, _, seconds) = count(Effort { seconds: 0.0, repeats: Some(1) }, short);
+        assert!(counted == 1 && seconds >= WARM_UP_SECONDS, "{seconds} s");
+        let (counted, _, seconds) = count(Effort { seconds: 9.0, repeats: None }, short);
+        assert!(counted == MOST && seconds >= 0.9, "{counted} after {seconds} s");
         let mut calls = 0;
         let failing = Effort::default().times(|_| {
             calls += 1;

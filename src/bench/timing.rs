@@ -34,7 +34,8 @@ pub struct StepTiming {
     /// Bytes that the operations of a step read and write one by one, which is more than they do where a dispatch runs
     /// several; on a GPU.
     pub bytes_moved: Option<u64>,
-    /// Bytes held on the device.
+    /// The most bytes that the model had on the device at once. The CPU engine counts the arena of every thread whole,
+    /// although the system gives no memory to rows that nobody writes, such as those of networks that are computed again.
     pub peak_bytes: usize,
     /// What they are for.
     pub memory: Footprint,
@@ -56,7 +57,8 @@ pub struct SampleTiming {
     pub dispatches: usize,
     /// Bytes that the operations of a draw read and write one by one; on a GPU.
     pub bytes_moved: Option<u64>,
-    /// Bytes held on the device.
+    /// The most bytes that the model had on the device at once. The CPU engine counts the arena of every thread whole,
+    /// although the system gives no memory to rows that nobody writes, such as those of networks that are computed again.
     pub peak_bytes: usize,
     /// What they are for.
     pub memory: Footprint,
@@ -66,7 +68,8 @@ impl Bench {
     /// Times training steps.
     ///
     /// # Errors
-    /// [`Error::Device`] where the model does not fit, [`Error::DeviceLost`] where the device fails.
+    /// [`Error::Device`] where the model does not fit, [`Error::DeviceLost`] where the device fails, [`Error::Diverged`]
+    /// where the loss becomes no number.
     pub fn step(&self, effort: &Effort) -> Result<StepTiming> {
         let id = self.prepare_step()?;
         self.flow.with_session(|session| {
@@ -160,6 +163,6 @@ impl Bench {
 
 /// A step whose loss is no number is not worth its time.
 fn finite(loss: f32, number: u32) -> Result<()> {
-    let what = || format!("after {} steps of the bench the loss is {loss}, so they are not timed", number + 1);
-    if loss.is_finite() { Ok(()) } else { Err(Error::Wrong { what: what() }) }
+    let remedy = || "so steps are not timed; look for a newer driver, or choose another --device".into();
+    if loss.is_finite() { Ok(()) } else { Err(Error::Diverged { step: u64::from(number) + 1, loss, remedy: remedy() }) }
 }

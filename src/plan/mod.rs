@@ -15,7 +15,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 pub use params::{Layout, Tensor};
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec};
-pub use stage::{Link, Net, Node, Stage};
+pub use stage::{Layer, Link, Net, Node, Stage};
 
 /// The orthogonal mixing at the head of a block (spec, section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]

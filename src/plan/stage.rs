@@ -41,6 +41,23 @@ pub struct Node {
     pub slot: u32,
 }
 
+/// Shape of a linear layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Layer {
+    /// n_in.
+    pub inputs: u32,
+    /// n_out.
+    pub outputs: u32,
+}
+
+impl Node {
+    /// The three layers of both networks, the first that runs first.
+    pub fn layers(&self) -> [Layer; 3] {
+        let &Self { upper, hidden, lower, .. } = self;
+        [(upper, hidden), (hidden, hidden), (hidden, lower)].map(|(inputs, outputs)| Layer { inputs, outputs })
+    }
+}
+
 /// One affine map of a column: the rows of the stage's `st` buffer that hold its s and its t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
