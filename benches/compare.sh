@@ -59,6 +59,7 @@ case $what in step | sample | both) ;; *) echo "compare.sh: --what takes step, s
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 results=${raw:-$scratch/results}
+failed=''
 : >"$results"
 
 wanted() { # step or sample
@@ -82,6 +83,7 @@ torch() { # round cases
     [ "$torch_device" != cpu ] || set -- "$@" --threads "$threads"
     if wanted sample; then set -- "$@" --sample; fi
     if ! "$python" "$torch_step" "$@" >"$scratch/lines" 2>"$scratch/errors"; then
+        failed=yes
         echo "compare.sh: PyTorch failed on $*:" >&2
         tail -n 3 "$scratch/errors" >&2
     fi
@@ -94,6 +96,7 @@ ours() { # round cases
         wanted "$part" || continue
         if ! "$hintflow" -q bench "$part" --json --case "$2" --device "$device" --threads "$threads" \
             --condition-on "$on" --seconds "$seconds" >"$scratch/lines" 2>"$scratch/errors"; then
+            failed=yes
             echo "compare.sh: hintflow bench $part failed on $2:" >&2
             tail -n 3 "$scratch/errors" >&2
         fi
@@ -150,3 +153,5 @@ for round in $(seq "$rounds"); do
     echo "round $round of $rounds" >&2
 done
 report
+# The table has what could be timed; a caller must see that something could not.
+[ -z "$failed" ]

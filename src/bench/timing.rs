@@ -29,7 +29,7 @@ pub struct StepTiming {
     pub step_ms_in_a_row: Option<f64>,
     /// 6 P B floating-point operations over the median, 10^9 per second.
     pub gflops: f64,
-    /// Dispatches of one step; 0 on the native engine.
+    /// Dispatches of one step on one tile of samples; 0 on the native engine.
     pub dispatches: usize,
     /// Bytes that the operations of a step read and write one by one, which is more than they do where a dispatch runs
     /// several; on a GPU.

@@ -168,7 +168,7 @@ impl Bench {
 impl Options {
     /// Calls `f` with every case on the device.
     fn each(&self, mut f: impl FnMut(&Timed, &Effort, bool) -> anyhow::Result<()>) -> Done {
-        let names = self.case.iter().flat_map(|name| match name.as_str() {
+        let names = self.case.iter().flat_map(|name| match name.trim() {
             "all" => CASES.map(|case| case.name).to_vec(),
             name => vec![name],
         });
@@ -247,7 +247,10 @@ fn rate(subject: &Subject, per_parameter: u32, gflops: f64) -> String {
 fn device_lines(dispatches: usize, bytes: Option<u64>, ms: f64) -> Vec<String> {
     let Some(bytes) = bytes else { return Vec::new() };
     let (mib, rate) = (mebibytes(bytes as f64), bytes as f64 / (ms * 1e6));
-    vec![format!("dispatches  {dispatches}"), format!("moves       {mib} as single operations, {rate:.1} GB/s")]
+    vec![
+        format!("dispatches  {dispatches} for each tile of samples"),
+        format!("moves       {mib} as single operations, {rate:.1} GB/s"),
+    ]
 }
 
 fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
@@ -267,7 +270,7 @@ fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
     for row in &times.kernels {
         let (gflops, bytes) = (number(row.gflops), number(row.gb_per_s));
         let share = 100.0 * row.share;
-        writeln!(out, "  {:<20} {:>5} {:>11.4} {share:>5.1} % {gflops:>9} {bytes:>7}", row.name, row.calls, row.ms)?;
+        writeln!(out, "  {:<26} {:>5} {:>11.4} {share:>5.1} % {gflops:>9} {bytes:>7}", row.name, row.calls, row.ms)?;
     }
     if each {
         let grid = if subject.device == "gpu" { "workgroups" } else { "tiles" };
@@ -275,7 +278,7 @@ fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
         for (i, dispatch) in times.dispatches.iter().enumerate() {
             let [x, y] = dispatch.grid;
             let grid = if subject.device == "gpu" { format!("{x} x {y}") } else { x.to_string() };
-            writeln!(out, "  {:>3} {:<20} {:>11.4} {grid:>14}", i + 1, dispatch.name, dispatch.ms)?;
+            writeln!(out, "  {:>3} {:<26} {:>11.4} {grid:>14}", i + 1, dispatch.name, dispatch.ms)?;
         }
     }
     output::finish(out)

@@ -1,6 +1,6 @@
 //! `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples.
 //!
-//! Wide layers: a columns of columns of x is transposed once, so that inputs lie side by side, and the same register tile as
+//! Wide layers: some columns of x are transposed once, so that inputs lie side by side, and the same register tile as
 //! in [`super::linear`] sums over samples with the gradients broadcast. Narrow ones: dot products along the samples.
 
 use std::mem::MaybeUninit;
