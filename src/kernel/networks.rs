@@ -2,8 +2,8 @@
 //!
 //! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100 columns)
 //! from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was not better in a
-//! prototype. Blocks of samples that pass all three layers together: sampling of lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6
-//! to 25.6 ms; with wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and
+//! prototype. Blocks of samples that pass all three layers together, with bounds checked once per register tile: sampling of
+//! lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and
 //! with narrow ones as small as with others 5 %, in calls.
 
 use super::product::{self, End, Start};
