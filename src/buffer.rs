@@ -14,6 +14,15 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// No rows: a place that nothing is read from.
+    pub(crate) const EMPTY: Self = Self { first: 0, rows: 0 };
+
+    /// Rows `first..first + rows` of the buffer, as a buffer.
+    pub(crate) fn part(self, first: u32, rows: u32) -> Self {
+        assert!(first + rows <= self.rows, "rows {first}..{} of {}", first + rows, self.rows);
+        Self { first: self.first + first, rows }
+    }
+
     /// Whether some row belongs to both.
     pub(crate) fn overlaps(self, other: Self) -> bool {
         self.first < other.first + other.rows && other.first < self.first + self.rows

@@ -4,7 +4,8 @@
 //! cache on the CPU, as large as memory allows on a GPU) and runs [`Program::rows`] on each; [`Program::prepare`] runs
 //! once before and [`Program::finish`] once after the tiles of a step. Nothing in a program depends on the device.
 //!
-//! Letters: B samples, N columns of x. Shapes are (features, samples).
+//! Letters: B samples; N the columns that a map transforms, with two lanes those of [y, x]; C the conditions that its
+//! networks are given beside them, none in a `flow`. Shapes are (features, samples).
 
 use std::sync::Arc;
 
@@ -21,34 +22,40 @@ pub(crate) type MixId = usize;
 /// gradient whether they write or add.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
-    /// Takes the rows of the current batch from the resident data: `to[c, r] = data[order[first + r], c] + noise * n`,
-    /// n standard normal of the stream `Noise`.
+    /// Takes the rows of the current batch from the resident data, conditions y before x:
+    /// `to[c, r] = data[order[first + r], c] + noise * n`, n standard normal of the stream `Noise` and, in the columns of y, 0.
     Gather {
-        /// (N, B)
+        /// (columns of a row, B)
         to: Buffer,
+        /// Number of columns of y, which come first and get no noise.
+        conditions: u32,
     },
-    /// Standard normals of the stream `Latent`: `to[c, r]` depends on seed, sample number and c only.
+    /// Standard normals of the stream `Latent`: `to[c, r]` depends on seed, number of the sample's group, its number there,
+    /// and c only (see [`crate::engine::Job`]).
     Normal {
         /// (N, B)
         to: Buffer,
     },
-    /// `to = Q from`, or `to = Q^T from` (spec, section 3).
+    /// `to = Q from`, or `to = Q^T from` (spec, section 3), n the columns of one lane.
     Mix {
         /// Which mixing.
         mix: MixId,
         /// Multiply by Q^T: the inverse map.
         transpose: bool,
-        /// (N, B)
+        /// (n, B)
         from: Buffer,
-        /// (N, B), not `from`
+        /// (n, B), not `from`
         to: Buffer,
     },
-    /// Both networks of every node of a stage: `st = [s(v), t(v)]` per node, v its upper columns of `x`.
+    /// Both networks of every node of a stage: `st = [s(v), t(v)]` per node, v its upper columns of `x` and, in nodes that
+    /// read conditions, all of `given` after them.
     Networks {
         /// Which stage.
         stage: StageId,
         /// (N, B)
         x: Buffer,
+        /// (C, B), empty where no node reads conditions
+        given: Buffer,
         /// (st_rows, B)
         st: Buffer,
         /// Activations after the first and the second ReLU, (hidden_rows, B) each.
@@ -93,6 +100,8 @@ pub(crate) enum Op {
         stage: StageId,
         /// (N, B), in and out
         x: Buffer,
+        /// (C, B), as for [`Op::Networks`]
+        given: Buffer,
         /// (st_rows, B), written
         st: Buffer,
         /// Activations after the first and the second ReLU, (hidden_rows, B) each.
@@ -137,6 +146,8 @@ pub(crate) enum Op {
         stage: StageId,
         /// (N, B), input of the forward operation
         x: Buffer,
+        /// (C, B), as for [`Op::Networks`]; gets no gradient
+        given: Buffer,
         /// Activations kept by the forward operation.
         hidden: [Buffer; 2],
         /// (st_rows, B), incoming gradient
@@ -153,11 +164,11 @@ pub(crate) enum Op {
     MixBackward {
         /// Which mixing.
         mix: MixId,
-        /// (N, B), input of the forward operation
+        /// (n, B), input of the forward operation
         from: Buffer,
-        /// (N, B), incoming gradient
+        /// (n, B), incoming gradient
         d_to: Buffer,
-        /// (N, B), written, not `d_to`
+        /// (n, B), written, not `d_to`
         d_from: Buffer,
     },
 }
@@ -238,16 +249,52 @@ impl Program {
         !self.finish.is_empty() || self.rows.iter().any(backward)
     }
 
-    /// Whether the gradients of every network and of every trained Q come from exactly one operation, which may then write
-    /// them where nothing was.
+    /// Whether the gradients of every network and of every trained Q come from some operation.
+    pub(crate) fn writes_every_gradient(&self) -> bool {
+        let (mut networks, mut mixes) = self.written();
+        networks.dedup();
+        mixes.dedup();
+        (networks, mixes) == self.trained()
+    }
+
+    /// Whether they come from exactly one operation each, which may then write them where nothing was.
     pub(crate) fn writes_every_gradient_once(&self) -> bool {
-        let once = |of: &dyn Fn(&Op) -> bool| self.rows.iter().filter(|op| of(op)).count() == 1;
-        let stages = (0..self.plan.stages.len())
-            .all(|wanted| once(&|op| matches!(op, Op::NetworksBackward { stage, .. } if *stage == wanted)));
-        let mixes = self.plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some());
-        stages
-            && mixes
-                .into_iter()
-                .all(|(wanted, _)| once(&|op| matches!(op, Op::MixBackward { mix, .. } if *mix == wanted)))
+        self.written() == self.trained()
+    }
+
+    /// The networks that backward operations write, by the offset of a weight that every network has, and the trained
+    /// mixings; in order, as often as they are written.
+    fn written(&self) -> (Vec<u32>, Vec<MixId>) {
+        let stages = self.rows.iter().filter_map(|op| match op {
+            Op::NetworksBackward { stage, .. } => Some(*stage),
+            _ => None,
+        });
+        let trained = self.trained().1;
+        let mixes = self.rows.iter().filter_map(|op| match op {
+            Op::MixBackward { mix, .. } if trained.contains(mix) => Some(*mix),
+            _ => None,
+        });
+        self.in_order(stages, mixes)
+    }
+
+    /// The same of all that is trained.
+    fn trained(&self) -> (Vec<u32>, Vec<MixId>) {
+        let stages = self.plan.blocks.iter().flat_map(|block| block.stages.clone());
+        let mixes = self.plan.mixes().enumerate().filter_map(|(id, mix)| mix.reflections.map(|_| id));
+        self.in_order(stages, mixes)
+    }
+
+    fn in_order(
+        &self,
+        stages: impl Iterator<Item = StageId>,
+        mixes: impl Iterator<Item = MixId>,
+    ) -> (Vec<u32>, Vec<MixId>) {
+        // Stages of lanes and of whole blocks share networks.
+        let nodes = stages.flat_map(|stage| &self.plan.stages[stage].nodes);
+        let mut networks: Vec<u32> = nodes.map(|node| node.s.weight[1]).collect();
+        let mut mixes: Vec<MixId> = mixes.collect();
+        networks.sort_unstable();
+        mixes.sort_unstable();
+        (networks, mixes)
     }
 }

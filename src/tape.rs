@@ -1,18 +1,19 @@
 //! The autodiff tape: records forward operations and appends their backward operations in reverse.
 //!
-//! Every activation has at most two readers, the networks of a stage and its coupling. The coupling is recorded last,
-//! so going backwards it comes first and *writes* the gradient of its input; the networks then *add* theirs. A mixing
-//! is the only reader of its input and writes. So no gradient needs to be cleared; [`Tape::backward`] checks the rule.
+//! A differentiated activation has one reader, a mixing or the networks and coupling of a stage. Going backwards the
+//! coupling comes first and *writes* the gradient of its input; the networks then *add* theirs. A mixing writes. So no
+//! gradient needs to be cleared; [`Tape::backward`] checks the rule. Conditions have no gradient.
 //!
 //! # Memory
 //!
-//! With [`Memory::Stored`] every activation has a buffer of its own. Otherwise the maps of a flow write to two buffers in
+//! With [`Memory::Stored`] every activation has a buffer of its own. Otherwise the maps of a lane write to two buffers in
 //! turn, and all stages share one scratch for hidden activations and st, so the arena of a program has the same size for
 //! any number of blocks. [`Memory::Reversible`] can be differentiated nevertheless, because every map is invertible: on
 //! its way back the tape first records the inverse of the map, whose networks leave their hidden activations and st in
 //! the scratch, and then the map's backward operations. The last map needs no inverse: what it read is still there.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -44,13 +45,38 @@ pub(crate) struct Tape {
     plan: Arc<Plan>,
     arena: Arena,
     ops: Vec<Op>,
+    /// The invertible maps that were recorded.
+    maps: Vec<Map>,
     /// What is kept for the backward pass; `None` where there will be none.
     memory: Option<Memory>,
     scratch: Option<[Buffer; 2]>,
-    /// The buffer that the next map may overwrite, unless activations are stored.
-    spare: Option<Buffer>,
+    /// Buffers that a later map may overwrite, unless activations are stored.
+    spares: Vec<Buffer>,
+    /// Buffers that no map may overwrite.
+    held: HashSet<Buffer>,
     gradients: HashMap<Buffer, Buffer>,
     inputs: Vec<Buffer>,
+}
+
+/// A map that the backward pass goes through in the other direction.
+#[derive(Clone)]
+enum Map {
+    Mix { mixes: Range<MixId>, from: Buffer, to: Buffer },
+    Couple(Couple),
+}
+
+/// Networks and coupling of a stage.
+#[derive(Clone, Copy)]
+struct Couple {
+    stage: StageId,
+    x: Buffer,
+    given: Buffer,
+    st: Buffer,
+    hidden: [Buffer; 2],
+    to: Buffer,
+    log_det: Buffer,
+    /// Which operation runs the networks.
+    networks: usize,
 }
 
 impl Tape {
@@ -69,9 +95,11 @@ impl Tape {
             plan,
             arena: Arena::default(),
             ops: Vec::new(),
+            maps: Vec::new(),
             memory,
             scratch: None,
-            spare: None,
+            spares: Vec::new(),
+            held: HashSet::new(),
             gradients: HashMap::new(),
             inputs: Vec::new(),
         }
@@ -82,27 +110,23 @@ impl Tape {
         self.plan.clone()
     }
 
-    fn columns(&self) -> u32 {
-        self.plan.spec.dim
-    }
-
-    /// A buffer of N columns that the caller fills.
-    pub(crate) fn input(&mut self) -> Buffer {
-        let x = self.arena.alloc(self.columns());
+    /// A buffer of that many columns that the caller fills.
+    pub(crate) fn input(&mut self, columns: u32) -> Buffer {
+        let x = self.arena.alloc(columns);
         self.inputs.push(x);
         x
     }
 
-    /// Rows of the current batch plus noise, (N, B).
+    /// Rows of the current batch, conditions y before x, plus noise on x.
     pub(crate) fn gather(&mut self) -> Buffer {
-        let to = self.arena.alloc(self.columns());
-        self.ops.push(Op::Gather { to });
+        let to = self.arena.alloc(self.plan.spec.row_columns());
+        self.ops.push(Op::Gather { to, conditions: self.plan.spec.cond_dim });
         to
     }
 
-    /// Standard normals, (N, B).
-    pub(crate) fn normal(&mut self) -> Buffer {
-        let to = self.arena.alloc(self.columns());
+    /// Standard normals in that many columns.
+    pub(crate) fn normal(&mut self, columns: u32) -> Buffer {
+        let to = self.arena.alloc(columns);
         self.ops.push(Op::Normal { to });
         to
     }
@@ -114,73 +138,108 @@ impl Tape {
         to
     }
 
-    /// Q x, or Q^T x. Unless activations are stored, a later map overwrites `from`.
-    pub(crate) fn mix(&mut self, mix: MixId, transpose: bool, from: Buffer) -> Buffer {
+    /// Q x of some mixings, or Q^T x, each in columns of its own that lie side by side; nothing where there is none. Unless
+    /// activations are stored, a later map overwrites `from`.
+    pub(crate) fn mix(&mut self, mixes: Range<MixId>, transpose: bool, from: Buffer) -> Buffer {
+        if mixes.is_empty() {
+            return from;
+        }
         let to = self.after(from);
-        self.ops.push(Op::Mix { mix, transpose, from, to });
+        for (mix, from, to) in self.mixed(mixes.clone(), from, to) {
+            self.ops.push(Op::Mix { mix, transpose, from, to });
+        }
+        self.maps.push(Map::Mix { mixes, from, to });
         to
     }
 
-    /// Networks and coupling of one stage. Unless activations are stored, a later map overwrites `x`.
-    pub(crate) fn couple(&mut self, stage: StageId, x: Buffer, log_det: Buffer) -> Buffer {
-        let st = self.networks(stage, x, self.memory == Some(Memory::Stored));
+    /// The columns of each mixing in two buffers of which the first mixing has the first.
+    fn mixed(&self, mixes: Range<MixId>, from: Buffer, to: Buffer) -> Vec<(MixId, Buffer, Buffer)> {
+        let mut first = 0;
+        let all = self.plan.mixes().enumerate().skip(mixes.start).take(mixes.len());
+        let parts: Vec<_> = all
+            .map(|(id, mix)| {
+                let at = first;
+                first += mix.dim;
+                (id, from.part(at, mix.dim), to.part(at, mix.dim))
+            })
+            .collect();
+        assert!(first == from.rows && first == to.rows, "mixings of {first} columns for {from:?} and {to:?}");
+        parts
+    }
+
+    /// Networks and coupling of one stage, `given` some conditions or nothing. Unless activations are stored, a later map
+    /// overwrites `x`.
+    pub(crate) fn couple(&mut self, stage: StageId, x: Buffer, given: Buffer, log_det: Buffer) -> Buffer {
+        let networks = self.ops.len();
+        let (st, hidden) = self.networks(stage, x, given, self.memory == Some(Memory::Stored));
         let to = self.after(x);
         self.ops.push(Op::Couple { stage, x, st, to, log_det });
+        self.maps.push(Map::Couple(Couple { stage, x, given, st, hidden, to, log_det, networks }));
         to
     }
 
     /// Inverse of one stage, in place. For a backward pass to come, `keep` leaves st and the hidden activations in the
     /// scratch.
-    pub(crate) fn uncouple(&mut self, stage: StageId, x: Buffer, keep: bool) {
+    pub(crate) fn uncouple(&mut self, stage: StageId, x: Buffer, given: Buffer, keep: bool) {
         match self.plan.spec.condition_on {
             // The networks see the stage's input, which comes to light node by node.
             ConditionOn::Input => {
-                let [st, hidden0, hidden1] = self.scratch(stage);
-                self.ops.push(Op::Walk { stage, x, st, hidden: [hidden0, hidden1], keep });
+                let (st, hidden) = self.scratch(stage);
+                self.ops.push(Op::Walk { stage, x, given, st, hidden, keep });
             }
             // They see columns that the stage leaves as they are.
             ConditionOn::Output => {
-                let st = self.networks(stage, x, keep);
+                let (st, _) = self.networks(stage, x, given, keep);
                 self.ops.push(Op::Uncouple { stage, x, st });
             }
         }
     }
 
-    /// The networks of one stage; returns st.
-    fn networks(&mut self, stage: StageId, x: Buffer, keep: bool) -> Buffer {
-        let [st, hidden0, hidden1] = if self.memory == Some(Memory::Stored) {
+    /// The networks of one stage; returns st and the hidden activations.
+    fn networks(&mut self, stage: StageId, x: Buffer, given: Buffer, keep: bool) -> (Buffer, [Buffer; 2]) {
+        let (st, hidden) = if self.memory == Some(Memory::Stored) {
             let plan = &self.plan.stages[stage];
-            [plan.st_rows, plan.hidden_rows, plan.hidden_rows].map(|rows| self.arena.alloc(rows))
+            let [st, hidden0, hidden1] =
+                [plan.st_rows, plan.hidden_rows, plan.hidden_rows].map(|rows| self.arena.alloc(rows));
+            (st, [hidden0, hidden1])
         } else {
             self.scratch(stage)
         };
-        self.ops.push(Op::Networks { stage, x, st, hidden: [hidden0, hidden1], keep });
-        st
+        self.ops.push(Op::Networks { stage, x, given, st, hidden, keep });
+        (st, hidden)
     }
 
     /// The buffer for what a map makes of `from`.
     fn after(&mut self, from: Buffer) -> Buffer {
-        let spare = match self.memory {
-            Some(Memory::Stored) => None,
-            _ => self.spare.replace(from),
-        };
-        spare.unwrap_or_else(|| self.arena.alloc(from.rows))
+        if self.memory == Some(Memory::Stored) {
+            return self.arena.alloc(from.rows);
+        }
+        let spare = self.spares.iter().position(|spare| spare.rows == from.rows);
+        let to = spare.map(|i| self.spares.swap_remove(i));
+        if !self.held.contains(&from) {
+            self.spares.push(from);
+        }
+        to.unwrap_or_else(|| self.arena.alloc(from.rows))
+    }
+
+    /// Lets no map overwrite a buffer: to be called before a map is made of it.
+    pub(crate) fn hold(&mut self, buffer: Buffer) {
+        self.held.insert(buffer);
     }
 
     /// Scratch that all stages share: st, and hidden activations of two layers.
-    fn scratch(&mut self, stage: StageId) -> [Buffer; 3] {
+    fn scratch(&mut self, stage: StageId) -> (Buffer, [Buffer; 2]) {
         let [st, hidden] = *self.scratch.get_or_insert_with(|| {
             let [st, hidden] = [most(&self.plan, |s| s.st_rows), most(&self.plan, |s| 2 * s.hidden_rows)];
             [self.arena.alloc(st), self.arena.alloc(hidden)]
         });
-        let [hidden0, hidden1] = self.halves(stage, hidden);
-        [Buffer { rows: self.plan.stages[stage].st_rows, ..st }, hidden0, hidden1]
+        (st.part(0, self.plan.stages[stage].st_rows), self.halves(stage, hidden))
     }
 
     /// Cuts a shared buffer into two hidden buffers of a stage.
     fn halves(&self, stage: StageId, shared: Buffer) -> [Buffer; 2] {
         let rows = self.plan.stages[stage].hidden_rows;
-        [Buffer { first: shared.first, rows }, Buffer { first: shared.first + rows, rows }]
+        [shared.part(0, rows), shared.part(rows, rows)]
     }
 
     /// The gradient buffer of an activation; the same one each time.
@@ -207,73 +266,60 @@ impl Tape {
         let shared = self.arena.alloc(most(&plan, |s| 2 * s.hidden_rows));
         let all_d_st = self.arena.alloc(most(&plan, |s| s.st_rows));
         let all_slots = self.arena.alloc(most(&plan, |s| s.slot_rows));
-        let untouched = if memory == Memory::Reversible { self.keep_last() } else { None };
+        let maps = std::mem::take(&mut self.maps);
+        // Nothing that comes after the last map overwrites what it read.
+        let untouched = maps.len().checked_sub(1).filter(|_| memory == Memory::Reversible);
+        if let Some(Map::Couple(last)) = untouched.map(|last| &maps[last])
+            && let Op::Networks { keep, .. } = &mut self.ops[last.networks]
+        {
+            *keep = true;
+        }
         // The activation that the way back has come to. It may lie elsewhere than on the way there; its gradient does not.
         let mut here: Option<Buffer> = None;
         let mut written = HashSet::new();
-        for (i, op) in self.ops.clone().into_iter().enumerate().rev() {
-            match op {
-                Op::Couple { stage, x, st, to, log_det } => {
+        for (i, map) in maps.into_iter().enumerate().rev() {
+            match map {
+                Map::Couple(Couple { stage, x, given, st, hidden, to, log_det, networks: _ }) => {
                     let input = match memory {
                         Memory::Stored => x,
                         Memory::Reversible if untouched == Some(i) => {
-                            self.spare = Some(to);
+                            self.spares.retain(|&spare| spare != x);
+                            self.spares.push(to);
                             x
                         }
                         Memory::Reversible => {
                             let output = here.unwrap_or(to);
-                            self.uncouple(stage, output, true);
+                            self.uncouple(stage, output, given, true);
                             output
                         }
                     };
                     here = Some(input);
-                    let d_st = Buffer { rows: st.rows, ..all_d_st };
+                    let d_st = all_d_st.part(0, st.rows);
                     let (d_to, d_log_det, d_x) = (self.gradient(to), self.gradient(log_det), self.gradient(x));
                     written.remove(&d_to);
                     assert!(written.insert(d_x), "the gradient of {x:?} would be overwritten");
                     self.ops.push(Op::CoupleBackward { stage, x: input, st, d_to, d_log_det, d_x, d_st });
-                }
-                Op::Networks { stage, x, st, hidden, keep: _ } => {
-                    let d_st = Buffer { rows: st.rows, ..all_d_st };
                     let d_hidden = self.halves(stage, shared);
-                    let slots = Buffer { rows: plan.stages[stage].slot_rows, ..all_slots };
-                    let d_x = self.gradient(x);
-                    assert!(written.contains(&d_x), "the networks of {x:?} add to a gradient that nothing wrote");
-                    let x = here.unwrap_or(x);
-                    self.ops.push(Op::NetworksBackward { stage, x, hidden, d_st, d_hidden, slots, d_x });
+                    let slots = all_slots.part(0, plan.stages[stage].slot_rows);
+                    self.ops.push(Op::NetworksBackward { stage, x: input, given, hidden, d_st, d_hidden, slots, d_x });
                 }
-                Op::Mix { mix, transpose, from, to } => {
-                    assert!(!transpose, "the inverse is not differentiated");
+                Map::Mix { mixes, from, to } => {
                     let input = match memory {
                         Memory::Stored => from,
-                        Memory::Reversible => self.mix(mix, true, here.unwrap_or(to)),
+                        Memory::Reversible => self.mix(mixes.clone(), true, here.unwrap_or(to)),
                     };
                     here = Some(input);
                     let (d_to, d_from) = (self.gradient(to), self.gradient(from));
                     written.remove(&d_to);
                     assert!(written.insert(d_from), "the gradient of {from:?} would be overwritten");
-                    self.ops.push(Op::MixBackward { mix, from: input, d_to, d_from });
-                }
-                Op::Gather { .. } | Op::Normal { .. } | Op::Fill { .. } | Op::Loss { .. } => {}
-                Op::Uncouple { .. } | Op::Walk { .. } => unreachable!("the inverse is not differentiated"),
-                Op::CoupleBackward { .. } | Op::NetworksBackward { .. } | Op::MixBackward { .. } => {
-                    unreachable!("backward is recorded once")
+                    let inputs = self.mixed(mixes.clone(), input, input);
+                    for ((mix, from, _), (_, d_to, d_from)) in inputs.into_iter().zip(self.mixed(mixes, d_to, d_from)) {
+                        self.ops.push(Op::MixBackward { mix, from, d_to, d_from });
+                    }
                 }
             }
         }
-    }
-
-    /// Lets the networks of the last map, if it is a coupling, leave their hidden activations, since nothing that comes
-    /// after it overwrites what it read. Returns where the coupling is recorded.
-    fn keep_last(&mut self) -> Option<usize> {
-        let last = self.ops.iter().rposition(|op| matches!(op, Op::Mix { .. } | Op::Couple { .. }))?;
-        match self.ops[..=last].split_last_chunk_mut() {
-            Some((_, [Op::Networks { keep, .. }, Op::Couple { .. }])) => {
-                *keep = true;
-                Some(last)
-            }
-            _ => None,
-        }
+        self.maps.clear();
     }
 
     /// Makes the gradient of an activation an input of the program, so that a caller can seed it.

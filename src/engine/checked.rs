@@ -25,7 +25,7 @@ impl Checked {
     }
 
     fn columns(&self) -> usize {
-        self.plan.spec.dim as usize
+        self.plan.spec.row_columns() as usize
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         assert!(message(session.step(id, &step(0, 0))).contains("samples"));
         session.step(id, &step(0, 2)).unwrap();
         let id = session.compile(record(Name::Encode, &plan), 2).unwrap();
-        let job = Job { rows: 2, inputs: &[&[0.0; 5]], seed: 0, first_row: 0 };
+        let job = Job { rows: 2, inputs: &[&[0.0; 5]], seed: 0, first_row: 0, ..Job::default() };
         assert!(message(session.run(id, &job).map(drop)).contains("input"));
     }
 }

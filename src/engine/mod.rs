@@ -137,6 +137,7 @@ pub(crate) enum Values {
 }
 
 /// One evaluation of a program without an update.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Job<'a> {
     /// Number of samples B; any number, the engine cuts it into tiles.
     pub(crate) rows: usize,
@@ -144,8 +145,20 @@ pub(crate) struct Job<'a> {
     pub(crate) inputs: &'a [&'a [f32]],
     /// Seed of [`crate::program::Op::Normal`].
     pub(crate) seed: u64,
-    /// Number of the first sample, for [`crate::program::Op::Normal`].
+    /// Number of the first sample within its group, for [`crate::program::Op::Normal`].
     pub(crate) first_row: u64,
+    /// How samples are counted.
+    pub(crate) groups: Groups,
+}
+
+/// Samples counted within groups of one size, so that the normals of a group are the same in any company: those of each
+/// observation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Groups {
+    /// Samples of a group, less than 2^31; 0 where all samples are one group.
+    pub(crate) rows: u32,
+    /// Number of the group of the first sample.
+    pub(crate) first: u32,
 }
 
 /// One training step.

@@ -261,7 +261,7 @@ impl Flow {
     fn run_backward(&self, name: programs::Name, inputs: &[&[f32]], rows: usize) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
         let mut loaded = self.loaded();
         let id = loaded.program(name, &self.plan, TYPICAL_ROWS)?;
-        let outputs = loaded.session.run(id, &Job { rows, inputs, seed: 0, first_row: 0 })?;
+        let outputs = loaded.session.run(id, &Job { rows, inputs, ..Job::default() })?;
         Ok((outputs, loaded.session.gradients()?))
     }
 
@@ -309,7 +309,7 @@ impl Flow {
     ) -> Result<Vec<Vec<f32>>> {
         let mut loaded = self.loaded();
         let id = loaded.program(name, &self.plan, TYPICAL_ROWS)?;
-        loaded.session.run(id, &Job { rows, inputs, seed, first_row })
+        loaded.session.run(id, &Job { rows, inputs, seed, first_row, ..Job::default() })
     }
 
     fn loaded(&self) -> MutexGuard<'_, Loaded> {

@@ -101,11 +101,13 @@ impl ModelFile {
         if !self.columns.is_empty() {
             agree("column names of the model", n, self.columns.len())?;
         }
-        for (b, mix) in self.plan.blocks.iter().enumerate().filter_map(|(b, block)| Some((b, block.mix.as_ref()?))) {
-            let q = &self.weights[mix.q as usize..(mix.q + mix.dim * mix.dim) as usize];
-            if mix.reflections.is_none() && !is_orthogonal(q, mix.dim as usize) {
+        for mix in self.plan.mixes().filter(|mix| mix.reflections.is_none()) {
+            let (at, dim) = (mix.q as usize, mix.dim as usize);
+            if !is_orthogonal(&self.weights[at..at + dim * dim], dim) {
+                let tensor = self.plan.layout.tensors.iter().find(|tensor| tensor.offset == at);
+                let name = tensor.map_or("a mixing", |tensor| &tensor.name);
                 let what = "is not orthogonal, so its inverse and its densities would be wrong; the file is damaged";
-                return Err(Error::config(format!("blocks.{b}.mix.weight"), what));
+                return Err(Error::config(name, what));
             }
         }
         let Some(s) = &self.standardize else { return Ok(()) };

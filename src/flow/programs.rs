@@ -1,24 +1,35 @@
-//! The programs of a flow, recorded from its plan: what runs, in which order (paper, eqs. 1 to 6).
+//! The programs of a model, recorded from its plan: what runs, in which order (paper, eqs. 1 to 6 and section 3.3; spec,
+//! section 4).
+//!
+//! Training takes the columns of a block together: with two lanes the networks of both and of the cross coupling are one
+//! stage. What needs one lane alone (the evidence, the posterior, their log-determinants) takes them apart.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
-use crate::plan::Plan;
-use crate::program::Program;
+use crate::plan::{Kind, Lanes, Plan};
+use crate::program::{MixId, Program};
 use crate::tape::{Memory, Tape, Then};
 
-/// The programs a flow can run.
+/// The programs a model can run. Letters as in [`crate::program`]; `y` stands for the conditions of a conditional model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// x to z and log-determinant.
+    /// x (and y) to z and log-determinant; with two lanes to z_y, its log-determinant, z_x and its log-determinant.
     Encode,
-    /// z to x.
+    /// z (and y) to x; with two lanes z_x and y to x.
     Decode,
-    /// Normals to x.
+    /// Normals (and y) to x.
     Sample,
-    /// Loss per row and d_x of given rows, gradients of the mean loss.
+    /// Two lanes: y to z_y and its log-determinant.
+    EncodeY,
+    /// Two lanes: z_y and z_x to y and x.
+    DecodeJoint,
+    /// Two lanes: normals to y and x.
+    SampleJoint,
+    /// Loss per row and d_x of given rows, with two lanes of rows [y, x]; gradients of the mean loss.
     LossGradients(Memory),
-    /// d_x for given x, d_z, d_log_det.
+    /// d_x for given x (two lanes: rows [y, x]), d_z, d_log_det, and y of a `cinn`.
     Vjp(Memory),
     /// A training step on rows of the resident data.
     Step(Memory),
@@ -26,39 +37,42 @@ pub(crate) enum Name {
 
 /// Records a program.
 pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
-    let plan = plan.clone();
     match name {
-        Name::Encode => {
-            let mut tape = Tape::inference(plan);
-            let x = tape.input();
-            let (z, log_det) = forward(&mut tape, x);
-            tape.finish("encode", vec![z, log_det], Then::Nothing)
+        Name::Encode => encode(plan),
+        Name::Decode => decode(plan, "decode", Tape::input),
+        Name::Sample => decode(plan, "sample", Tape::normal),
+        Name::EncodeY => {
+            let mut tape = Tape::inference(plan.clone());
+            let y = tape.input(plan.spec.cond_dim);
+            let log_det = tape.log_det();
+            let z = blocks(plan).fold(y, |y, block| {
+                let y = tape.mix(block.mixes[0].clone(), false, y);
+                couple(&mut tape, block.lanes().y.clone(), y, Buffer::EMPTY, log_det)
+            });
+            tape.finish("encode_y", vec![z, log_det], Then::Nothing)
         }
-        Name::Decode => {
-            let mut tape = Tape::inference(plan);
-            let z = tape.input();
-            let x = inverse(&mut tape, z);
-            tape.finish("decode", vec![x], Then::Nothing)
-        }
-        Name::Sample => {
-            let mut tape = Tape::inference(plan);
-            let z = tape.normal();
-            let x = inverse(&mut tape, z);
-            tape.finish("sample", vec![x], Then::Nothing)
-        }
+        Name::DecodeJoint => joint(plan, "decode_joint", |tape| {
+            let [y, x] = [plan.spec.cond_dim, plan.spec.dim].map(|columns| tape.input(columns));
+            [y, x]
+        }),
+        Name::SampleJoint => joint(plan, "sample_joint", |tape| {
+            let z = tape.normal(plan.spec.latent_dim());
+            [z.part(0, plan.spec.cond_dim), z.part(plan.spec.cond_dim, plan.spec.dim)]
+        }),
         Name::LossGradients(memory) => {
-            let mut tape = Tape::training(plan, memory);
-            let x = tape.input();
-            let (z, log_det) = forward(&mut tape, x);
+            let mut tape = Tape::training(plan.clone(), memory);
+            let (x, given) = (tape.input(plan.spec.latent_dim()), given(&mut tape, plan));
+            let (z, log_det) = forward(&mut tape, x, given);
             let loss = tape.loss(z, log_det);
             tape.backward();
             let d_x = tape.gradient(x);
             tape.finish("loss_gradients", vec![loss, d_x], Then::Gradients)
         }
         Name::Vjp(memory) => {
-            let mut tape = Tape::training(plan, memory);
-            let x = tape.input();
-            let (z, log_det) = forward(&mut tape, x);
+            let mut tape = Tape::training(plan.clone(), memory);
+            let x = tape.input(plan.spec.latent_dim());
+            let given = given(&mut tape, plan);
+            let (z, log_det) = forward(&mut tape, x, given);
             tape.seed(z);
             tape.seed(log_det);
             tape.backward();
@@ -66,9 +80,13 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             tape.finish("vjp", vec![d_x], Then::Gradients)
         }
         Name::Step(memory) => {
-            let mut tape = Tape::training(plan, memory);
-            let x = tape.gather();
-            let (z, log_det) = forward(&mut tape, x);
+            let mut tape = Tape::training(plan.clone(), memory);
+            let row = tape.gather();
+            let (x, given) = match plan.spec.kind {
+                Kind::Flow | Kind::Hint => (row, Buffer::EMPTY),
+                Kind::Cinn => (row.part(plan.spec.cond_dim, plan.spec.dim), row.part(0, plan.spec.cond_dim)),
+            };
+            let (z, log_det) = forward(&mut tape, x, given);
             tape.loss(z, log_det);
             tape.backward();
             tape.finish("step", Vec::new(), Then::Step)
@@ -76,35 +94,127 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
     }
 }
 
-/// All blocks forward; returns z and the log-determinant.
-fn forward(tape: &mut Tape, mut x: Buffer) -> (Buffer, Buffer) {
-    let plan = tape.plan();
-    let log_det = tape.log_det();
-    let mut mix = 0;
-    for block in &plan.blocks {
-        if block.mix.is_some() {
-            x = tape.mix(mix, false, x);
-            mix += 1;
-        }
-        for stage in block.stages.clone() {
-            x = tape.couple(stage, x, log_det);
-        }
-    }
-    (x, log_det)
+/// A block with the numbers of its mixings: of all lanes, and of each.
+struct Block<'a> {
+    plan: &'a crate::plan::Block,
+    all: Range<MixId>,
+    mixes: [Range<MixId>; 2],
 }
 
-/// All blocks backward, each inverted; returns x.
-fn inverse(tape: &mut Tape, mut x: Buffer) -> Buffer {
-    let plan = tape.plan();
-    let mut mix = plan.mixes().count();
-    for block in plan.blocks.iter().rev() {
-        for stage in block.stages.clone().rev() {
-            tape.uncouple(stage, x, false);
-        }
-        if block.mix.is_some() {
-            mix -= 1;
-            x = tape.mix(mix, true, x);
+impl Block<'_> {
+    /// The stages of a model with two lanes, apart.
+    fn lanes(&self) -> &Lanes {
+        match &self.plan.lanes {
+            Some(lanes) => lanes,
+            None => unreachable!("only a `hint` has two lanes"),
         }
     }
-    x
+}
+
+/// The blocks in forward order.
+fn blocks(plan: &Plan) -> std::vec::IntoIter<Block<'_>> {
+    let mut next = 0;
+    let blocks: Vec<_> = plan
+        .blocks
+        .iter()
+        .map(|block| {
+            let all = next..next + block.mixes.len();
+            next = all.end;
+            // Without a mixing both are empty.
+            let middle = (all.start + 1).min(all.end);
+            let mixes = [all.start..middle, middle..all.end];
+            Block { plan: block, all, mixes }
+        })
+        .collect();
+    blocks.into_iter()
+}
+
+/// The conditions of a `cinn` as an input.
+fn given(tape: &mut Tape, plan: &Plan) -> Buffer {
+    if plan.spec.given() > 0 { tape.input(plan.spec.given()) } else { Buffer::EMPTY }
+}
+
+/// Stages one after the other.
+fn couple(tape: &mut Tape, stages: Range<usize>, x: Buffer, given: Buffer, log_det: Buffer) -> Buffer {
+    stages.fold(x, |x, stage| tape.couple(stage, x, given, log_det))
+}
+
+/// Their inverse, in place.
+fn uncouple(tape: &mut Tape, stages: Range<usize>, x: Buffer, given: Buffer) {
+    stages.rev().for_each(|stage| tape.uncouple(stage, x, given, false));
+}
+
+/// All blocks forward, the lanes together; returns z and the log-determinant.
+fn forward(tape: &mut Tape, x: Buffer, given: Buffer) -> (Buffer, Buffer) {
+    let plan = tape.plan();
+    let log_det = tape.log_det();
+    let z = blocks(&plan).fold(x, |x, block| {
+        let x = tape.mix(block.all, false, x);
+        couple(tape, block.plan.stages.clone(), x, given, log_det)
+    });
+    (z, log_det)
+}
+
+fn encode(plan: &Arc<Plan>) -> Program {
+    let mut tape = Tape::inference(plan.clone());
+    let mut x = tape.input(plan.spec.dim);
+    if plan.spec.kind != Kind::Hint {
+        let given = given(&mut tape, plan);
+        let (z, log_det) = forward(&mut tape, x, given);
+        return tape.finish("encode", vec![z, log_det], Then::Nothing);
+    }
+    let mut y = tape.input(plan.spec.cond_dim);
+    let [log_det_y, log_det_x] = [tape.log_det(), tape.log_det()];
+    for block in blocks(plan) {
+        let [mix_y, mix_x] = block.mixes.clone();
+        (y, x) = (tape.mix(mix_y, false, y), tape.mix(mix_x, false, x));
+        // x first: it sees this block's y as it comes.
+        x = couple(&mut tape, block.lanes().x.clone(), x, y, log_det_x);
+        y = couple(&mut tape, block.lanes().y.clone(), y, Buffer::EMPTY, log_det_y);
+    }
+    tape.finish("encode", vec![y, log_det_y, x, log_det_x], Then::Nothing)
+}
+
+/// The inverse of x for given conditions, from a latent that `latent` makes.
+fn decode(plan: &Arc<Plan>, name: &'static str, latent: impl FnOnce(&mut Tape, u32) -> Buffer) -> Program {
+    let mut tape = Tape::inference(plan.clone());
+    let mut x = latent(&mut tape, plan.spec.dim);
+    if plan.spec.kind != Kind::Hint {
+        let given = given(&mut tape, plan);
+        for block in blocks(plan).rev() {
+            uncouple(&mut tape, block.plan.stages.clone(), x, given);
+            x = tape.mix(block.all, true, x);
+        }
+        return tape.finish(name, vec![x], Then::Nothing);
+    }
+    // The y lane forward, and what each block's couplings see of it.
+    let mut y = tape.input(plan.spec.cond_dim);
+    let log_det = tape.log_det();
+    let mut seen = Vec::new();
+    for block in blocks(plan) {
+        y = tape.mix(block.mixes[0].clone(), false, y);
+        tape.hold(y);
+        seen.push(y);
+        if seen.len() < plan.blocks.len() {
+            y = couple(&mut tape, block.lanes().y.clone(), y, Buffer::EMPTY, log_det);
+        }
+    }
+    for (block, y) in blocks(plan).zip(seen).rev() {
+        uncouple(&mut tape, block.lanes().x.clone(), x, y);
+        x = tape.mix(block.mixes[1].clone(), true, x);
+    }
+    tape.finish(name, vec![x], Then::Nothing)
+}
+
+/// Both lanes inverted, from latents [z_y, z_x] that `latent` makes.
+fn joint(plan: &Arc<Plan>, name: &'static str, latent: impl FnOnce(&mut Tape) -> [Buffer; 2]) -> Program {
+    let mut tape = Tape::inference(plan.clone());
+    let [mut y, mut x] = latent(&mut tape);
+    for block in blocks(plan).rev() {
+        uncouple(&mut tape, block.lanes().y.clone(), y, Buffer::EMPTY);
+        uncouple(&mut tape, block.lanes().x.clone(), x, y);
+        let [mix_y, mix_x] = block.mixes.clone();
+        (y, x) = (tape.mix(mix_y, true, y), tape.mix(mix_x, true, x));
+    }
+    tape.finish(name, vec![y, x], Then::Nothing)
 }

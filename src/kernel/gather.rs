@@ -12,6 +12,8 @@ pub(crate) struct Rows<'a> {
     pub(crate) order: &'a [u32],
     /// Position of the tile's first row in its batch.
     pub(crate) first: usize,
+    /// Number of columns of conditions, which come first and get no noise.
+    pub(crate) conditions: usize,
     /// Deviation of the noise.
     pub(crate) noise: f32,
     /// Seed of the noise.
@@ -30,15 +32,21 @@ pub(crate) fn gather(shape: Shape, from: &Rows<'_>, to: &mut [f32]) {
         }
     }
     if from.noise != 0.0 {
-        let numbers = Numbers { seed: from.seed, stream: Stream::Noise, step: from.step, first_row: from.first as u64 };
-        normals::add(shape, numbers, from.noise, to);
+        let numbers = Numbers {
+            seed: from.seed,
+            stream: Stream::Noise,
+            step: from.step,
+            first_row: from.first as u64,
+            group_rows: 0,
+        };
+        normals::add(shape, numbers, from.noise, &mut to[from.conditions * shape.stride..]);
     }
     shape.clear_padding(to);
 }
 
-/// Fills `to` (N, samples) with standard normals of the samples `first_row..`.
-pub(crate) fn normal(shape: Shape, seed: u64, first_row: u64, to: &mut [f32]) {
+/// Fills `to` (N, samples) with standard normals; padding samples become 0.
+pub(crate) fn normal(shape: Shape, numbers: Numbers, to: &mut [f32]) {
     to.fill(0.0);
-    normals::add(shape, Numbers { seed, stream: Stream::Latent, step: 0, first_row }, 1.0, to);
+    normals::add(shape, numbers, 1.0, to);
     shape.clear_padding(to);
 }

@@ -1,6 +1,6 @@
 //! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients.
 
-use super::product::{self, End, Start};
+use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
 use crate::plan::Mix;
 
@@ -9,9 +9,9 @@ pub(crate) fn forward(shape: Shape, mix: &Mix, transpose: bool, weights: &[f32],
     let n = mix.dim as usize;
     let q = &weights[mix.q as usize..mix.q as usize + n * n];
     if transpose {
-        product::data_gradient(shape, [n, n], q, from, to, Start::Zero, End::Linear);
+        product::data_gradient(shape, Matrix::whole(n, n), q, from, to, Start::Zero, End::Linear);
     } else {
-        product::forward(shape, [n, n], q, from, to, Start::Zero, End::Linear);
+        product::forward(shape, Matrix::whole(n, n), q, from, to, Start::Zero, End::Linear);
     }
 }
 
@@ -29,6 +29,6 @@ pub(crate) fn backward(
     if mix.reflections.is_some() {
         let n = mix.dim as usize;
         let d_q = &mut gradients.values[mix.q as usize..mix.q as usize + n * n];
-        product::weight_gradient(shape, [n, n], d_to, from, d_q, None, gradients.fresh);
+        product::weight_gradient(shape, Matrix::whole(n, n), d_to, from, d_q, None, gradients.fresh);
     }
 }

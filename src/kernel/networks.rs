@@ -6,9 +6,33 @@
 //! lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and
 //! with narrow ones as small as with others 5 %, in calls.
 
-use super::product::{self, End, Start};
+use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
 use crate::plan::{Net, Node, Stage};
+
+/// What the networks of a stage read.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    /// Columns (N, samples).
+    pub(crate) x: &'a [f32],
+    /// Conditions (C, samples), empty where no node reads any.
+    pub(crate) given: &'a [f32],
+}
+
+impl<'a> Inputs<'a> {
+    /// What one node reads: its upper columns, and the conditions.
+    fn of(self, shape: Shape, node: &Node) -> Self {
+        let given = if node.given > 0 { self.given } else { &[] };
+        Self { x: shape.rows_of(self.x, node.upper_first, node.upper), given }
+    }
+
+    /// The samples from a place on.
+    fn from(self, at: usize) -> Self {
+        // That of a node without upper columns, of a table with one column, is empty.
+        let from = |buffer: &'a [f32]| buffer.get(at..).unwrap_or_default();
+        Self { x: from(self.x), given: from(self.given) }
+    }
+}
 
 /// Buffers of one network: its hidden activations and its output.
 struct NetBuffers<'a> {
@@ -70,13 +94,13 @@ pub(crate) fn forward(
     shape: Shape,
     stage: &Stage,
     weights: &[f32],
-    x: &[f32],
+    inputs: Inputs<'_>,
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
     keep: Keep,
 ) {
     for node in &stage.nodes {
-        node_forward(shape, node, weights, x, st, [first, second], keep);
+        node_forward(shape, node, weights, inputs, st, [first, second], keep);
     }
 }
 
@@ -85,12 +109,12 @@ pub(crate) fn node_forward(
     shape: Shape,
     node: &Node,
     weights: &[f32],
-    x: &[f32],
+    inputs: Inputs<'_>,
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
     keep: Keep,
 ) {
-    let upper = shape.rows_of(x, node.upper_first, node.upper);
+    let inputs = inputs.of(shape, node);
     for (which, net) in [node.s, node.t].iter().enumerate() {
         let which = which as u32;
         let hidden_row = keep.row(node, which);
@@ -101,55 +125,60 @@ pub(crate) fn node_forward(
             ],
             out: shape.rows_of_mut(st, node.st + which * node.lower, node.lower),
         };
-        net_forward(shape, node, net, weights, upper, buffers);
+        net_forward(shape, node, net, weights, inputs, buffers);
     }
 }
 
-/// `[n_out, n_in]` of the three layers.
-fn layers(node: &Node) -> [[usize; 2]; 3] {
-    let [i, h, o] = [node.upper, node.hidden, node.lower].map(|n| n as usize);
-    [[h, i], [h, h], [o, h]]
+/// The weights of the three layers.
+fn layers(node: &Node) -> [Matrix; 3] {
+    node.layers().map(|layer| Matrix::whole(layer.outputs as usize, layer.inputs as usize))
 }
 
 /// A layer's weights and biases.
-fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, [n, k]: [usize; 2]) -> (&'a [f32], &'a [f32]) {
+fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, matrix: Matrix) -> (&'a [f32], &'a [f32]) {
     let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
-    (&weights[w..w + n * k], &weights[b..b + n])
+    (&weights[w..w + matrix.outputs * matrix.inputs], &weights[b..b + matrix.outputs])
 }
 
-fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], buffers: NetBuffers<'_>) {
+/// The columns of the first layer's weights that belong to the upper columns, and those for the conditions after them.
+fn first_layer(node: &Node) -> [Matrix; 2] {
+    let [first, ..] = layers(node);
+    [node.upper, node.given].map(|inputs| Matrix { inputs: inputs as usize, ..first })
+}
+
+fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], inputs: Inputs<'_>, buffers: NetBuffers<'_>) {
     let NetBuffers { hidden: [h1, h2], out } = buffers;
-    let [_, _, sizes] = layers(node);
+    let [_, _, last] = layers(node);
     for (at, block) in sample_blocks(shape, node) {
-        hidden_layers(block, node, net, weights, from(x, at), [&mut h1[at..], &mut h2[at..]]);
-        linear(block, sizes, layer(weights, net, 2, sizes), &h2[at..], &mut out[at..], End::Linear);
+        hidden_layers(block, node, net, weights, inputs.from(at), [&mut h1[at..], &mut h2[at..]]);
+        let (w, b) = layer(weights, net, 2, last);
+        product::forward(block, last, w, &h2[at..], &mut out[at..], Start::Bias(b), End::Linear);
     }
 }
 
-/// A buffer from a place on. That of a node without upper columns, of a table with one column, is empty.
-fn from(buffer: &[f32], at: usize) -> &[f32] {
-    buffer.get(at..).unwrap_or_default()
-}
-
-fn hidden_layers(block: Shape, node: &Node, net: &Net, weights: &[f32], x: &[f32], [h1, h2]: [&mut [f32]; 2]) {
+fn hidden_layers(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: Inputs<'_>, [h1, h2]: [&mut [f32]; 2]) {
     let [first, second, _] = layers(node);
-    linear(block, first, layer(weights, net, 0, first), x, h1, End::Relu);
-    linear(block, second, layer(weights, net, 1, second), h1, h2, End::Relu);
-}
-
-/// `out = w x + b`.
-fn linear(shape: Shape, sizes: [usize; 2], (w, b): (&[f32], &[f32]), x: &[f32], out: &mut [f32], end: End<'_>) {
-    product::forward(shape, sizes, w, x, out, Start::Bias(b), end);
+    let [of_x, of_given] = first_layer(node);
+    let (w, b) = layer(weights, net, 0, first);
+    if node.given == 0 {
+        product::forward(block, first, w, inputs.x, h1, Start::Bias(b), End::Relu);
+    } else {
+        product::forward(block, of_x, w, inputs.x, h1, Start::Bias(b), End::Linear);
+        let w = &w[node.upper as usize..];
+        product::forward(block, of_given, w, inputs.given, h1, Start::Add, End::Relu);
+    }
+    let (w, b) = layer(weights, net, 1, second);
+    product::forward(block, second, w, h1, h2, Start::Bias(b), End::Relu);
 }
 
 /// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`. `first` and `second` are as
-/// the forward pass left them; networks that are computed again use their rows once more.
+/// the forward pass left them; networks that are computed again use their rows once more. Conditions get no gradient.
 #[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::NetworksBackward`")]
 pub(crate) fn backward(
     shape: Shape,
     stage: &Stage,
     weights: &[f32],
-    x: &[f32],
+    inputs: Inputs<'_>,
     [first, second]: [&mut [f32]; 2],
     d_st: &[f32],
     [d_first, d_second]: [&mut [f32]; 2],
@@ -158,8 +187,9 @@ pub(crate) fn backward(
 ) {
     let keep = Keep::of(stage, true);
     for node in &stage.nodes {
-        let sizes = layers(node);
-        let upper = shape.rows_of(x, node.upper_first, node.upper);
+        let matrices = layers(node);
+        let [of_x, of_given] = first_layer(node);
+        let inputs = inputs.of(shape, node);
         let d_upper = shape.rows_of_mut(d_x, node.upper_first, node.upper);
         for (which, net) in [node.s, node.t].iter().enumerate() {
             let which = which as u32;
@@ -170,37 +200,49 @@ pub(crate) fn backward(
             let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
             let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
 
-            let w = |index: usize| layer(weights, net, index, sizes[index]).0;
+            let w = |index: usize| layer(weights, net, index, matrices[index]).0;
             for (at, block) in sample_blocks(shape, node) {
                 let [h1, h2] = [&mut h1[at..], &mut h2[at..]];
                 if node.hidden <= RECOMPUTED {
-                    hidden_layers(block, node, net, weights, from(upper, at), [&mut *h1, &mut *h2]);
+                    hidden_layers(block, node, net, weights, inputs.from(at), [&mut *h1, &mut *h2]);
                 }
                 let (d_h1, d_h2) = (&mut d_h1[at..], &mut d_h2[at..]);
                 let d_upper = d_upper.get_mut(at..).unwrap_or_default();
-                product::data_gradient(block, sizes[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));
-                product::data_gradient(block, sizes[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
-                product::data_gradient(block, sizes[0], w(0), d_h1, d_upper, Start::Add, End::Linear);
+                product::data_gradient(block, matrices[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));
+                product::data_gradient(block, matrices[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
+                product::data_gradient(block, of_x, w(0), d_h1, d_upper, Start::Add, End::Linear);
             }
-            layer_gradient(shape, sizes[2], net, 2, d_out, h2, gradients);
-            layer_gradient(shape, sizes[1], net, 1, d_h2, h1, gradients);
-            layer_gradient(shape, sizes[0], net, 0, d_h1, upper, gradients);
+            let mut add = |index: usize, matrix, first, d_out: &[f32], x: &[f32], bias| {
+                layer_gradient(shape, Columns { net, index, matrix, first, bias }, d_out, x, gradients);
+            };
+            add(2, matrices[2], 0, d_out, h2, true);
+            add(1, matrices[1], 0, d_h2, h1, true);
+            add(0, of_x, 0, d_h1, inputs.x, true);
+            if node.given > 0 {
+                add(0, of_given, node.upper as usize, d_h1, inputs.given, false);
+            }
         }
     }
 }
 
-/// Gradients of one layer's weights and biases, summed over tiles.
-fn layer_gradient(
-    shape: Shape,
-    [n, k]: [usize; 2],
-    net: &Net,
+/// Some columns of the weights of a layer.
+struct Columns<'a> {
+    net: &'a Net,
     index: usize,
-    d_out: &[f32],
-    x: &[f32],
-    gradients: &mut Gradients<'_>,
-) {
+    matrix: Matrix,
+    /// The first column.
+    first: usize,
+    /// Whether the biases go with them.
+    bias: bool,
+}
+
+/// Gradients of some of one layer's weights and of its biases, summed over tiles.
+fn layer_gradient(shape: Shape, columns: Columns<'_>, d_out: &[f32], x: &[f32], gradients: &mut Gradients<'_>) {
+    let Columns { net, index, matrix, first, bias } = columns;
+    let Matrix { outputs, pitch, .. } = matrix;
     let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
     // A layer's biases follow its weights in the arena (`plan::params`).
-    let (d_w, d_b) = gradients.values[w..b + n].split_at_mut(n * k);
-    product::weight_gradient(shape, [n, k], d_out, x, d_w, Some(d_b), gradients.fresh);
+    let (d_w, d_b) = gradients.values[w..b + outputs].split_at_mut(outputs * pitch);
+    let d_b = if bias { Some(d_b) } else { None };
+    product::weight_gradient(shape, matrix, d_out, x, &mut d_w[first..], d_b, gradients.fresh);
 }

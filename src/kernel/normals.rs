@@ -15,6 +15,8 @@ pub(crate) struct Numbers {
     pub(crate) step: u32,
     /// Number of the tile's first sample.
     pub(crate) first_row: u64,
+    /// Where it is not 0, samples are counted in groups of so many, from 0 in each, and every group has a step of its own.
+    pub(crate) group_rows: u32,
 }
 
 /// Adds `factor` times a normal to every element of `to` (N, samples), padding included.
@@ -38,13 +40,17 @@ impl Kernel for Add<'_> {
         let key = rng::key(numbers.seed);
         for at in (0..shape.width).step_by(LANES) {
             for group in 0..groups {
-                let (mut low, mut high) = ([0; LANES], [0; LANES]);
-                for (i, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
-                    let row = numbers.first_row + (at + i) as u64;
+                let (mut low, mut high, mut step) = ([0; LANES], [0; LANES], [numbers.step; LANES]);
+                for i in 0..LANES {
+                    let mut row = numbers.first_row + (at + i) as u64;
+                    if numbers.group_rows > 0 {
+                        step[i] += (row / u64::from(numbers.group_rows)) as u32;
+                        row %= u64::from(numbers.group_rows);
+                    }
                     let number = row * groups as u64 + group as u64;
-                    (*low, *high) = (number as u32, (number >> 32) as u32);
+                    (low[i], high[i]) = (number as u32, (number >> 32) as u32);
                 }
-                let words = philox([low, high, [numbers.step; LANES], [numbers.stream as u32; LANES]], key);
+                let words = philox([low, high, step, [numbers.stream as u32; LANES]], key);
                 let mut normals = [[0.0; LANES]; 4];
                 for pair in 0..2 {
                     let [first, second] = box_muller::<S>(&words[2 * pair], &words[2 * pair + 1]);
@@ -101,7 +107,8 @@ mod tests {
     fn normals_are_those_of_the_scalar_generator() {
         let shape = Shape { stride: 48, width: 32, rows: 21 };
         for (columns, first_row) in [(1, 0), (4, 7), (6, (1 << 31) - 3), (13, 5)] {
-            let numbers = Numbers { seed: 0x1234_5678_9abc_def0, stream: Stream::Noise, step: 9, first_row };
+            let numbers =
+                Numbers { seed: 0x1234_5678_9abc_def0, stream: Stream::Noise, step: 9, first_row, group_rows: 0 };
             for level in Level::available() {
                 let mut to = vec![1.0; columns * shape.stride];
                 level.force(|| add(shape, numbers, 0.5, &mut to));
@@ -115,6 +122,24 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Normals of a group do not depend on what comes before and after it.
+    #[test]
+    fn groups_have_numbers_of_their_own() {
+        let shape = Shape { stride: 48, width: 48, rows: 48 };
+        let fill = |step, first_row, group_rows| {
+            let mut to = vec![0.0; 5 * shape.stride];
+            add(shape, Numbers { seed: 3, stream: Stream::Latent, step, first_row, group_rows }, 1.0, &mut to);
+            to
+        };
+        let (all, alone, later) = (fill(7, 4, 10), fill(8, 0, 10), fill(8, 0, 0));
+        for c in 0..5 {
+            // The first group ends after six samples.
+            assert_eq!(all[c * 48 + 6..][..10], alone[c * 48..][..10]);
+            assert_eq!(all[c * 48 + 6..][..10], later[c * 48..][..10]);
+            assert_ne!(all[c * 48 + 16..][..10], alone[c * 48..][..10]);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `Walk`: the inverse of a stage whose networks see the block's input (spec, section 2).
 
-use super::networks::{self, Keep};
+use super::networks::{self, Inputs, Keep};
 use super::{Shape, couple};
 use crate::plan::{Link, Scale, Stage};
 
@@ -13,6 +13,7 @@ pub(crate) fn walk(
     scale: Scale,
     weights: &[f32],
     x: &mut [f32],
+    given: &[f32],
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
     keep: bool,
@@ -20,7 +21,7 @@ pub(crate) fn walk(
     let keep = Keep::of(stage, keep);
     for &i in &stage.walk {
         let node = &stage.nodes[i as usize];
-        networks::node_forward(shape, node, weights, x, st, [first, second], keep);
+        networks::node_forward(shape, node, weights, Inputs { x, given }, st, [first, second], keep);
         for j in 0..node.lower {
             let link = Link { s: node.st + j, t: node.st + node.lower + j };
             let column = shape.row_mut(x, (node.lower_first + j) as usize);

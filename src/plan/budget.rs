@@ -1,15 +1,15 @@
 //! Parameter budgets: the width whose parameter count is nearest to a given number (spec, section 4).
 
+use super::lane;
 use super::spec::{Mixing, Spec};
-use super::tree;
 use crate::error::{Error, Result};
 
 /// Number of trained parameters of `spec`, without making the plan.
 pub fn parameters(spec: &Spec) -> u64 {
-    let nets: u64 = tree::nodes(spec.dim, spec.depth)
+    let nets: u64 = lane::couplings(spec, 0)
         .iter()
-        .map(|node| {
-            let (i, h, o) = (u64::from(node.upper()), u64::from(spec.width_at(node.level)), u64::from(node.lower()));
+        .map(|c| {
+            let (i, h, o) = (u64::from(c.upper + c.given), u64::from(c.hidden), u64::from(c.lower));
             2 * (h * (i + 1) + h * (h + 1) + o * (h + 1))
         })
         .sum();
@@ -32,7 +32,8 @@ pub(super) fn arena_len(spec: &Spec) -> u64 {
 /// Elements of all mixing matrices.
 fn mixing_weights(spec: &Spec) -> u64 {
     let mixes = (0..spec.blocks).filter(|&b| spec.block_has_mixing(b)).count() as u64;
-    mixes * u64::from(spec.dim) * u64::from(spec.dim)
+    let of_block = lane::lanes(spec, 0).iter().map(|lane| u64::from(lane.dim) * u64::from(lane.dim)).sum::<u64>();
+    mixes * of_block
 }
 
 /// The width at which `spec` has as close to `budget` trained parameters as possible; the narrower one on a tie.
@@ -59,7 +60,7 @@ pub fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Plan;
+    use super::super::{Kind, Plan};
     use super::*;
 
     #[test]
@@ -67,11 +68,14 @@ mod tests {
         for dim in [1, 2, 3, 7, 20, 33] {
             for depth in [0, 1, 99] {
                 for mixing in [Mixing::None, Mixing::Fixed, Mixing::Householder] {
-                    let spec = Spec { dim, depth, mixing, mix_first: false, blocks: 3, width: 21, ..Spec::default() };
-                    let layout = Plan::new(&spec).unwrap().layout;
-                    assert_eq!(parameters(&spec), layout.trained as u64);
-                    assert_eq!(stored_weights(&spec), layout.tensors.iter().map(|t| t.len() as u64).sum::<u64>());
-                    assert_eq!(arena_len(&spec), layout.len() as u64);
+                    for (kind, cond_dim) in [(Kind::Flow, 0), (Kind::Cinn, 1), (Kind::Hint, 1), (Kind::Hint, 9)] {
+                        let spec = Spec { dim, depth, mixing, kind, cond_dim, blocks: 3, width: 21, ..Spec::default() };
+                        let spec = Spec { mix_first: false, ..spec };
+                        let layout = Plan::new(&spec).unwrap().layout;
+                        assert_eq!(parameters(&spec), layout.trained as u64);
+                        assert_eq!(stored_weights(&spec), layout.tensors.iter().map(|t| t.len() as u64).sum::<u64>());
+                        assert_eq!(arena_len(&spec), layout.len() as u64);
+                    }
                 }
             }
         }

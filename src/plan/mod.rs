@@ -5,6 +5,7 @@
 //! This is the only room that knows recursion. Everything after it sees tables of nodes.
 
 pub mod budget;
+mod lane;
 pub mod params;
 pub mod spec;
 pub mod stage;
@@ -17,9 +18,11 @@ pub use params::{Layout, Tensor};
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec};
 pub use stage::{Layer, Link, Net, Node, Stage};
 
-/// The orthogonal mixing at the head of a block (spec, section 3).
+/// The orthogonal mixing of a lane at the head of a block (spec, section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
+    /// First of the columns that it mixes.
+    pub first: u32,
     /// Number of columns it mixes.
     pub dim: u32,
     /// Offset of Q, row-major `[dim, dim]`, in the weight arena.
@@ -28,13 +31,25 @@ pub struct Mix {
     pub reflections: Option<u32>,
 }
 
-/// One block: mixing, then the stages of its recursive coupling in forward order.
+/// One block: mixing, then the stages of its couplings in forward order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Mixing before the coupling, if the block has one.
-    pub mix: Option<Mix>,
-    /// Indices into [`Plan::stages`], in the order of the forward pass.
+    /// Mixing of each lane before the couplings, in the order of the columns; none where the block has no mixing.
+    pub mixes: Vec<Mix>,
+    /// The stages that transform all columns together, as indices into [`Plan::stages`].
     pub stages: Range<usize>,
+    /// With two lanes, the same couplings lane by lane.
+    pub lanes: Option<Lanes>,
+}
+
+/// Stages of the two lanes of a block, apart: for what needs y alone, or x where y is known. They have the weights of the
+/// stages of both together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// Stages over the C columns of y, as indices into [`Plan::stages`].
+    pub y: Range<usize>,
+    /// Stages over the N columns of x, given the y that the block's couplings see.
+    pub x: Range<usize>,
 }
 
 /// Everything that follows from a [`Spec`]: node tables and the layout of the weights.
@@ -67,21 +82,40 @@ impl Plan {
         let mut stages = Vec::new();
         let mut blocks = Vec::new();
         for b in 0..spec.blocks {
-            let mix = spec.block_has_mixing(b).then(|| layout.mix(&format!("blocks.{b}.mix"), spec.dim, spec.mixing));
-            let nodes = tree::nodes(spec.dim, spec.depth);
-            let first = stages.len();
-            stages.extend(stage::stages(spec, &nodes, &format!("blocks.{b}.tree"), &mut layout));
-            blocks.push((mix, first..stages.len()));
+            let lanes = if spec.block_has_mixing(b) { lane::lanes(spec, b) } else { Vec::new() };
+            let mixes = lanes.iter().map(|lane| layout.mix(lane, spec.mixing)).collect();
+            let couplings: Vec<_> = lane::couplings(spec, b)
+                .into_iter()
+                .map(|coupling| {
+                    let nets = layout.nets(&coupling);
+                    (coupling, nets)
+                })
+                .collect();
+            let mut add = |dim, couplings: &[_]| {
+                let first = stages.len();
+                stages.extend(stage::stages(spec.condition_on, dim, couplings));
+                first..stages.len()
+            };
+            blocks.push(Block {
+                mixes,
+                stages: add(spec.latent_dim(), &couplings),
+                lanes: (spec.kind == Kind::Hint).then(|| {
+                    let (y, x): (Vec<_>, Vec<_>) = couplings.into_iter().partition(|(c, _)| c.is_y());
+                    let x: Vec<_> = x.into_iter().map(|(c, nets)| (c.given_y(spec.cond_dim), nets)).collect();
+                    Lanes { y: add(spec.cond_dim, &y), x: add(spec.dim, &x) }
+                }),
+            });
         }
         let layout = layout.finish();
-        let blocks =
-            blocks.into_iter().map(|(mix, stages)| Block { mix: mix.map(|m| layout.locate(m)), stages }).collect();
+        for mix in blocks.iter_mut().flat_map(|block| &mut block.mixes) {
+            layout.locate(mix);
+        }
         Ok(Self { spec: spec.clone(), blocks, stages, layout })
     }
 
     /// Every mixing of the model, in block order.
     pub fn mixes(&self) -> impl Iterator<Item = &Mix> {
-        self.blocks.iter().filter_map(|b| b.mix.as_ref())
+        self.blocks.iter().flat_map(|block| &block.mixes)
     }
 }
 

@@ -6,8 +6,9 @@
 use std::ops::Range;
 
 use super::Mix;
+use super::lane::{Coupling, Lane};
 use super::spec::Mixing;
-use super::stage::Net;
+use super::stage::{Net, Nets};
 
 /// A named weight tensor of the model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,13 +67,12 @@ impl Layout {
         self.trained + self.derived
     }
 
-    /// Turns offsets that count within their class into offsets in the arena.
-    pub(super) fn locate(&self, mix: Mix) -> Mix {
-        let base = match mix.reflections {
+    /// Turns the offset of a Q that counts within its class into an offset in the arena.
+    pub(super) fn locate(&self, mix: &mut Mix) {
+        mix.q += match mix.reflections {
             Some(_) => self.trained,
             None => self.trained + self.derived,
-        };
-        Mix { q: mix.q + base as u32, ..mix }
+        } as u32;
     }
 }
 
@@ -94,7 +94,14 @@ impl Builder {
         offset as u32 // `Plan::new` has refused arenas that do not fit
     }
 
-    pub(super) fn net(&mut self, prefix: &str, n_in: u32, hidden: u32, n_out: u32) -> Net {
+    /// Both networks of a coupling node.
+    pub(super) fn nets(&mut self, coupling: &Coupling) -> Nets {
+        let Coupling { name, upper, given, hidden, lower, .. } = coupling;
+        let mut net = |which| self.net(&format!("{name}.{which}"), upper + given, *hidden, *lower);
+        (net("s"), net("t"))
+    }
+
+    fn net(&mut self, prefix: &str, n_in: u32, hidden: u32, n_out: u32) -> Net {
         let sizes = [n_in, hidden, hidden, n_out].map(|n| n as usize);
         let mut net = Net { weight: [0; 3], bias: [0; 3] };
         for layer in 0..3 {
@@ -106,18 +113,20 @@ impl Builder {
     }
 
     /// The offset `q` counts within the derived or the fixed weights until [`Layout::locate`].
-    pub(super) fn mix(&mut self, prefix: &str, dim: u32, mixing: Mixing) -> Mix {
+    pub(super) fn mix(&mut self, lane: &Lane, mixing: Mixing) -> Mix {
+        let &Lane { first, dim, ref prefix } = lane;
+        let prefix = format!("{prefix}.mix");
         let n = dim as usize;
         if mixing == Mixing::Householder {
             let reflections = Some(self.push_trained(format!("{prefix}.reflections"), vec![n, n]));
             let q = self.derived_len;
             self.derived_len += (n * n) as u64;
-            Mix { dim, q: q as u32, reflections }
+            Mix { first, dim, q: q as u32, reflections }
         } else {
             let q = self.fixed_len;
             self.fixed.push(Tensor { name: format!("{prefix}.weight"), shape: vec![n, n], offset: q as usize });
             self.fixed_len += (n * n) as u64;
-            Mix { dim, q: q as u32, reflections: None }
+            Mix { first, dim, q: q as u32, reflections: None }
         }
     }
 

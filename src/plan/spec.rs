@@ -14,6 +14,21 @@ pub enum Kind {
     /// Unconditional normalizing flow z = T(x).
     #[default]
     Flow,
+    /// Conditional flow z = T(x | y): every network sees y beside its upper columns. With depth 0 it is the paper's baseline.
+    Cinn,
+    /// Two lanes, [z_y, z_x] = T(y, x): the y lane is a flow of its own and each block's cross coupling carries it to x.
+    Hint,
+}
+
+impl Kind {
+    /// Its name in settings and model files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flow => "flow",
+            Self::Cinn => "cinn",
+            Self::Hint => "hint",
+        }
+    }
 }
 
 /// What the networks of a node see of its upper columns (spec, section 2).
@@ -127,6 +142,27 @@ impl Spec {
         (self.width >> level.min(3)).max(1)
     }
 
+    /// Columns of a training row: the conditions y, then x.
+    pub fn row_columns(&self) -> u32 {
+        self.cond_dim + self.dim
+    }
+
+    /// Columns that the model transforms together: x, with two lanes [y, x]. As many has z.
+    pub fn latent_dim(&self) -> u32 {
+        match self.kind {
+            Kind::Flow | Kind::Cinn => self.dim,
+            Kind::Hint => self.cond_dim + self.dim,
+        }
+    }
+
+    /// Conditions that the networks see beside their columns.
+    pub fn given(&self) -> u32 {
+        match self.kind {
+            Kind::Flow | Kind::Hint => 0,
+            Kind::Cinn => self.cond_dim,
+        }
+    }
+
     /// Whether block `b` begins with a mixing.
     pub fn block_has_mixing(&self, b: u32) -> bool {
         self.mixing != Mixing::None && (b > 0 || self.mix_first)
@@ -146,8 +182,12 @@ impl Spec {
         range("model.dim", self.dim)?;
         range("model.blocks", self.blocks)?;
         range("model.width", self.width)?;
-        if self.cond_dim != 0 {
-            return Err(Error::config("model.cond_dim", "must be 0: a `flow` has no conditions"));
+        match self.kind {
+            Kind::Flow if self.cond_dim != 0 => {
+                return Err(Error::config("model.cond_dim", "must be 0: a `flow` has no conditions"));
+            }
+            Kind::Flow => {}
+            Kind::Cinn | Kind::Hint => range("model.cond_dim", self.cond_dim)?,
         }
         if let Scale::Atan { slope } = self.scale
             && !(slope.is_finite() && slope > 0.0)

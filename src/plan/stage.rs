@@ -1,8 +1,7 @@
 //! Nodes to stages: groups of nodes whose networks depend on nothing in the group, so that one dispatch runs them all.
 
-use super::params::Builder;
-use super::spec::{ConditionOn, Spec};
-use super::tree::{self, TreeNode};
+use super::lane::{Coupling, Part};
+use super::spec::ConditionOn;
 
 /// Offsets of one network Linear, ReLU, Linear, ReLU, Linear in the weight arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +20,10 @@ pub struct Net {
 pub struct Node {
     /// First column read.
     pub upper_first: u32,
-    /// Number of columns read, n_in of both networks (may be 0).
+    /// Number of columns read (may be 0).
     pub upper: u32,
+    /// Number of conditions that both networks read after the columns: 0, or all that the stage is given.
+    pub given: u32,
     /// First column transformed.
     pub lower_first: u32,
     /// Number of columns transformed, n_out of both networks.
@@ -53,8 +54,13 @@ pub struct Layer {
 impl Node {
     /// The three layers of both networks, the first that runs first.
     pub fn layers(&self) -> [Layer; 3] {
-        let &Self { upper, hidden, lower, .. } = self;
-        [(upper, hidden), (hidden, hidden), (hidden, lower)].map(|(inputs, outputs)| Layer { inputs, outputs })
+        let &Self { hidden, lower, .. } = self;
+        [(self.inputs(), hidden), (hidden, hidden), (hidden, lower)].map(|(inputs, outputs)| Layer { inputs, outputs })
+    }
+
+    /// n_in of both networks: upper columns, then conditions (may be 0).
+    pub fn inputs(&self) -> u32 {
+        self.upper + self.given
     }
 }
 
@@ -70,11 +76,13 @@ pub struct Link {
 /// Nodes whose networks can all run at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Number of columns of x.
+    /// Number of columns that it transforms or passes on.
     pub dim: u32,
-    /// The nodes, level by level from the root.
+    /// Number of conditions that it is given beside them.
+    pub given: u32,
+    /// The nodes, level by level from the root, so none is wider than one before it.
     pub nodes: Vec<Node>,
-    /// Positions in `nodes` in the order of the inverse walk (see [`tree::walk_order`]).
+    /// Positions in `nodes` in the order of the inverse walk: upper half, node, lower half.
     pub walk: Vec<u32>,
     /// For every column the affine maps it goes through in forward order, deepest node first.
     pub chains: Vec<Vec<Link>>,
@@ -88,55 +96,50 @@ pub struct Stage {
     pub slot_rows: u32,
 }
 
-/// Cuts the nodes of one block into stages in forward order and lays out the weights under `prefix`.
-pub(super) fn stages(spec: &Spec, tree: &[TreeNode], prefix: &str, layout: &mut Builder) -> Vec<Stage> {
-    let nets: Vec<(Net, Net)> = tree
-        .iter()
-        .map(|n| {
-            let mut net = |which| {
-                layout.net(&format!("{prefix}.{}.{which}", n.heap), n.upper(), spec.width_at(n.level), n.lower())
-            };
-            (net("s"), net("t"))
-        })
-        .collect();
-    let pick = |wanted: &dyn Fn(&TreeNode) -> bool| {
-        let members: Vec<usize> = (0..tree.len()).filter(|&i| wanted(&tree[i])).collect();
-        stage(spec, tree, &nets, &members)
-    };
-    match spec.condition_on {
-        ConditionOn::Input => vec![pick(&|_| true)],
+/// The two networks of a coupling node, s and t.
+pub(super) type Nets = (Net, Net);
+
+/// Cuts coupling nodes of one block over `dim` columns into stages, in forward order.
+pub(super) fn stages(condition_on: ConditionOn, dim: u32, couplings: &[(Coupling, Nets)]) -> Vec<Stage> {
+    let mut couplings: Vec<_> = couplings.iter().collect();
+    // A stable sort: nodes of a level stay in the order of their columns.
+    couplings.sort_by_key(|(c, _)| c.level());
+    match condition_on {
+        ConditionOn::Input => vec![stage(dim, &couplings)],
         ConditionOn::Output => {
-            let deepest = tree.iter().map(|n| n.level).max().unwrap_or(0);
-            (0..=deepest).rev().map(|level| pick(&|n| n.level == level)).collect()
+            let mut parts: Vec<Part> = couplings.iter().map(|(c, _)| c.part).collect();
+            parts.sort_by_key(|part| part.forward_key());
+            parts.dedup();
+            let of_part = |part| couplings.iter().filter(|(c, _)| c.part == part).copied().collect::<Vec<_>>();
+            parts.into_iter().map(|part| stage(dim, &of_part(part))).collect()
         }
     }
 }
 
-fn stage(spec: &Spec, tree: &[TreeNode], nets: &[(Net, Net)], members: &[usize]) -> Stage {
-    let mut nodes: Vec<Node> = Vec::with_capacity(members.len());
+fn stage(dim: u32, couplings: &[&(Coupling, Nets)]) -> Stage {
+    let mut nodes: Vec<Node> = Vec::with_capacity(couplings.len());
     let (mut st_rows, mut hidden_rows, mut slot_rows) = (0, 0, 0);
-    for &i in members {
-        let n = &tree[i];
-        let hidden = spec.width_at(n.level);
+    for (c, (s, t)) in couplings {
         nodes.push(Node {
-            upper_first: n.first,
-            upper: n.upper(),
-            lower_first: n.first + n.upper(),
-            lower: n.lower(),
-            hidden,
-            s: nets[i].0,
-            t: nets[i].1,
+            upper_first: c.upper_first,
+            upper: c.upper,
+            given: c.given,
+            lower_first: c.lower_first,
+            lower: c.lower,
+            hidden: c.hidden,
+            s: *s,
+            t: *t,
             st: st_rows,
             hidden_first: hidden_rows,
             slot: slot_rows,
         });
-        st_rows += 2 * n.lower();
-        hidden_rows += 2 * hidden;
-        slot_rows += n.upper();
+        st_rows += 2 * c.lower;
+        hidden_rows += 2 * c.hidden;
+        slot_rows += c.upper;
     }
-    let mut chains = vec![Vec::new(); spec.dim as usize];
-    let mut slots = vec![Vec::new(); spec.dim as usize];
-    // Heap order is level by level, so the reverse begins with the deepest nodes.
+    let mut chains = vec![Vec::new(); dim as usize];
+    let mut slots = vec![Vec::new(); dim as usize];
+    // Level by level, so the reverse begins with the deepest nodes.
     for node in nodes.iter().rev() {
         for j in 0..node.lower {
             chains[(node.lower_first + j) as usize].push(Link { s: node.st + j, t: node.st + node.lower + j });
@@ -145,14 +148,17 @@ fn stage(spec: &Spec, tree: &[TreeNode], nets: &[(Net, Net)], members: &[usize])
             slots[(node.upper_first + j) as usize].push(node.slot + j);
         }
     }
-    let members: Vec<TreeNode> = members.iter().map(|&i| tree[i]).collect();
-    let walk = tree::walk_order(&members).into_iter().map(|i| i as u32).collect();
-    Stage { dim: spec.dim, nodes, walk, chains, slots, st_rows, hidden_rows, slot_rows }
+    let mut walk: Vec<u32> = (0..nodes.len() as u32).collect();
+    walk.sort_by_key(|&i| couplings[i as usize].0.walk_key());
+    let given = nodes.iter().map(|node| node.given).max().unwrap_or(0);
+    Stage { dim, given, nodes, walk, chains, slots, st_rows, hidden_rows, slot_rows }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Plan, spec::Spec};
+    use super::super::Plan;
+    use super::super::spec::{FULL_DEPTH, Kind, Spec};
+    use super::super::tree::{self, TreeNode};
     use super::*;
 
     fn plan(dim: u32, condition_on: ConditionOn) -> Plan {
@@ -194,5 +200,87 @@ mod tests {
             .collect();
         assert!(levels.is_sorted_by(|a, b| a > b), "{levels:?}");
         assert_eq!(levels.len(), 3);
+    }
+
+    /// The recursion as the paper writes it, for comparison with the sort.
+    fn in_order(nodes: &[TreeNode], heap: u64, out: &mut Vec<u64>) {
+        let exists = |h| nodes.iter().any(|n| n.heap == h);
+        if exists(heap * 2) {
+            in_order(nodes, heap * 2, out);
+        }
+        out.push(heap);
+        if exists(heap * 2 + 1) {
+            in_order(nodes, heap * 2 + 1, out);
+        }
+    }
+
+    #[test]
+    fn walk_order_is_upper_self_lower() {
+        for dim in 1..=65 {
+            for depth in [0, 1, 2, 3, FULL_DEPTH] {
+                let nodes = tree::nodes(dim, depth);
+                let mut want = Vec::new();
+                in_order(&nodes, 1, &mut want);
+                let spec = Spec { dim, depth, blocks: 1, width: 4, ..Spec::default() };
+                let walk = &Plan::new(&spec).unwrap().stages[0].walk;
+                let got: Vec<u64> = walk.iter().map(|&i| nodes[i as usize].heap).collect();
+                assert_eq!(got, want, "N = {dim}, depth {depth}");
+            }
+        }
+    }
+
+    fn hint(dim: u32, cond_dim: u32, condition_on: ConditionOn) -> Plan {
+        Plan::new(&Spec { kind: Kind::Hint, dim, cond_dim, blocks: 1, condition_on, ..Spec::default() }).unwrap()
+    }
+
+    /// Both lanes and the cross coupling are independent given the block's input: one stage for all networks of a block.
+    #[test]
+    fn two_lanes_are_one_stage_and_x_is_inverted_after_y() {
+        for (dim, cond_dim) in [(1, 1), (5, 1), (1, 4), (20, 7)] {
+            let plan = hint(dim, cond_dim, ConditionOn::Input);
+            let joint = &plan.stages[plan.blocks[0].stages.clone()];
+            assert_eq!((joint.len(), joint[0].dim, joint[0].given), (1, dim + cond_dim, 0));
+            let cross = &joint[0].nodes[0];
+            assert_eq!((cross.upper, cross.lower_first, cross.lower), (cond_dim, cond_dim, dim));
+            // y nodes, the cross coupling, x nodes.
+            let splits: Vec<u32> = joint[0].walk.iter().map(|&i| joint[0].nodes[i as usize].lower_first).collect();
+            assert!(splits.is_sorted(), "{splits:?}");
+            let at = joint[0].walk.iter().position(|&i| i == 0).unwrap();
+            assert!(splits[..at].iter().all(|&s| s < cond_dim) && splits[at..].iter().all(|&s| s >= cond_dim));
+            // Forward, the cross coupling comes last to a column of x.
+            assert!(joint[0].chains[cond_dim as usize..].iter().all(|chain| chain.last().unwrap().s < 2 * dim));
+            assert!(joint[0].nodes.is_sorted_by(|a, b| a.hidden >= b.hidden));
+        }
+    }
+
+    /// In this mode networks see columns that others have changed: x level by level, the cross coupling while y is as it
+    /// was, y level by level.
+    #[test]
+    fn by_levels_the_cross_coupling_comes_between_x_and_y() {
+        let plan = hint(20, 4, ConditionOn::Output);
+        let joint = &plan.stages[plan.blocks[0].stages.clone()];
+        assert_eq!(joint.iter().map(|s| s.nodes.len()).collect::<Vec<_>>(), [8, 4, 2, 1, 1, 2, 1]);
+        assert_eq!((joint[4].nodes[0].upper, joint[4].nodes[0].lower), (4, 20));
+    }
+
+    /// What is sampled from a posterior is one lane of what is trained.
+    #[test]
+    fn lanes_have_the_weights_of_the_whole() {
+        for condition_on in [ConditionOn::Input, ConditionOn::Output] {
+            let plan = hint(6, 3, condition_on);
+            let nets = |range: std::ops::Range<usize>| {
+                let nodes = plan.stages[range].iter().flat_map(|stage| &stage.nodes);
+                let mut nets: Vec<_> = nodes.map(|n| (n.s.weight[1], n.inputs(), n.lower, n.hidden)).collect();
+                nets.sort();
+                nets
+            };
+            let lanes = plan.blocks[0].lanes.clone().unwrap();
+            let mut apart = [nets(lanes.y.clone()), nets(lanes.x.clone())].concat();
+            apart.sort();
+            assert_eq!(apart, nets(plan.blocks[0].stages.clone()));
+            assert!(plan.stages[lanes.y].iter().all(|s| (s.dim, s.given) == (3, 0)));
+            let x = &plan.stages[lanes.x];
+            assert!(x.iter().all(|s| s.dim == 6) && x.iter().any(|s| s.given == 3));
+        }
     }
 }

@@ -53,16 +53,6 @@ pub fn nodes(dim: u32, depth: u32) -> Vec<TreeNode> {
     nodes
 }
 
-/// The order in which the inverse must visit the nodes when networks see the block's input: upper half first, then
-/// the node itself, then the lower half. Returns positions in `nodes`.
-pub fn walk_order(nodes: &[TreeNode]) -> Vec<usize> {
-    // The node that transforms columns from `c` on must come after all nodes within the columns before `c`, and
-    // before the nodes within those from `c` on: that is the order of the splits, outer nodes first on a tie.
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by_key(|&i| (nodes[i].first + nodes[i].upper(), nodes[i].level));
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,30 +73,5 @@ mod tests {
         assert_eq!(nodes(20, 0).len(), 1);
         let single = nodes(1, FULL_DEPTH);
         assert_eq!((single.len(), single[0].upper(), single[0].lower()), (1, 0, 1));
-    }
-
-    /// The recursion as the paper writes it, for comparison with the sort.
-    fn in_order(nodes: &[TreeNode], heap: u64, out: &mut Vec<u64>) {
-        let exists = |h| nodes.iter().any(|n| n.heap == h);
-        if exists(heap * 2) {
-            in_order(nodes, heap * 2, out);
-        }
-        out.push(heap);
-        if exists(heap * 2 + 1) {
-            in_order(nodes, heap * 2 + 1, out);
-        }
-    }
-
-    #[test]
-    fn walk_order_is_upper_self_lower() {
-        for dim in 1..=65 {
-            for depth in [0, 1, 2, 3, FULL_DEPTH] {
-                let nodes = nodes(dim, depth);
-                let mut want = Vec::new();
-                in_order(&nodes, 1, &mut want);
-                let got: Vec<u64> = walk_order(&nodes).into_iter().map(|i| nodes[i].heap).collect();
-                assert_eq!(got, want, "N = {dim}, depth {depth}");
-            }
-        }
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::Source;
 use super::profile::Clock;
 use super::session::vectors;
-use crate::kernel::networks::Keep;
+use crate::kernel::networks::{Inputs, Keep};
+use crate::kernel::normals::Numbers;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
 use crate::program::{Op, Program};
+use crate::rng::Stream;
 
 /// What all tiles read: the model and the data.
 pub(super) struct Model {
@@ -70,13 +72,14 @@ impl Model {
         let (weights, scale) = (self.weights.as_slice(), self.plan.spec.scale);
         let stage = |id: usize| &self.plan.stages[id];
         match *op {
-            Op::Gather { to } => {
+            Op::Gather { to, conditions } => {
                 let Source::Batch(job) = place.source else { unreachable!("gather needs a training step") };
                 let at = job.first + place.first;
                 let rows = gather::Rows {
                     data: &self.data,
                     order: &self.order[at..at + shape.rows],
                     first: place.first,
+                    conditions: conditions as usize,
                     noise: job.noise,
                     seed: job.seed,
                     step: job.step,
@@ -87,7 +90,14 @@ impl Model {
             Op::Normal { to } => {
                 let Source::Job(job) = place.source else { unreachable!("normals belong to an evaluation") };
                 let [to] = tile.split([to]);
-                gather::normal(shape, job.seed, job.first_row + place.first as u64, to);
+                let numbers = Numbers {
+                    seed: job.seed,
+                    stream: Stream::Latent,
+                    step: job.groups.first,
+                    first_row: job.first_row + place.first as u64,
+                    group_rows: job.groups.rows,
+                };
+                gather::normal(shape, numbers, to);
             }
             Op::Fill { to, value } => {
                 let [to] = tile.split([to]);
@@ -97,9 +107,10 @@ impl Model {
                 let [from, to] = tile.split([from, to]);
                 mix::forward(shape, &self.mixes[mix], transpose, weights, from, to);
             }
-            Op::Networks { stage: id, x, st, hidden: [h1, h2], keep } => {
-                let [x, st, h1, h2] = tile.split([x, st, h1, h2]);
-                networks::forward(shape, stage(id), weights, x, st, [h1, h2], Keep::of(stage(id), keep));
+            Op::Networks { stage: id, x, given, st, hidden: [h1, h2], keep } => {
+                let [x, given, st, h1, h2] = tile.split([x, given, st, h1, h2]);
+                let inputs = Inputs { x, given };
+                networks::forward(shape, stage(id), weights, inputs, st, [h1, h2], Keep::of(stage(id), keep));
             }
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let [x, st, to, log_det] = tile.split([x, st, to, log_det]);
@@ -109,9 +120,9 @@ impl Model {
                 let [x, st] = tile.split([x, st]);
                 couple::inverse(shape, stage(id), scale, x, st);
             }
-            Op::Walk { stage: id, x, st, hidden: [h1, h2], keep } => {
-                let [x, st, h1, h2] = tile.split([x, st, h1, h2]);
-                walk::walk(shape, stage(id), scale, weights, x, st, [h1, h2], keep);
+            Op::Walk { stage: id, x, given, st, hidden: [h1, h2], keep } => {
+                let [x, given, st, h1, h2] = tile.split([x, given, st, h1, h2]);
+                walk::walk(shape, stage(id), scale, weights, x, given, st, [h1, h2], keep);
             }
             Op::Loss { z, log_det, loss, d_z, d_log_det } => {
                 let [z, log_det, loss, d_z, d_log_det] = tile.split([z, log_det, loss, d_z, d_log_det]);
@@ -123,9 +134,10 @@ impl Model {
                 let buffers = couple::Buffers { x, st, d_to, d_log_det, d_x, d_st };
                 couple::backward(shape, stage(id), scale, buffers);
             }
-            Op::NetworksBackward { stage: id, x, hidden: [h1, h2], d_st, d_hidden: [d1, d2], slots: _, d_x } => {
-                let [x, h1, h2, d_st, d1, d2, d_x] = tile.split([x, h1, h2, d_st, d1, d2, d_x]);
-                networks::backward(shape, stage(id), weights, x, [h1, h2], d_st, [d1, d2], d_x, gradients);
+            Op::NetworksBackward { stage: id, x, given, hidden: [h1, h2], d_st, d_hidden: [d1, d2], slots: _, d_x } => {
+                let [x, given, h1, h2, d_st, d1, d2, d_x] = tile.split([x, given, h1, h2, d_st, d1, d2, d_x]);
+                let inputs = Inputs { x, given };
+                networks::backward(shape, stage(id), weights, inputs, [h1, h2], d_st, [d1, d2], d_x, gradients);
             }
             Op::MixBackward { mix, from, d_to, d_from } => {
                 let [from, d_to, d_from] = tile.split([from, d_to, d_from]);

@@ -415,17 +415,17 @@ mod tests {
         session.write(Values::Weights, &weights).unwrap();
         let all = session.compile(record(Name::LossGradients(Memory::Stored), &plan), 5).unwrap();
         let x = [0.3; 15];
-        session.run(all, &Job { rows: 5, inputs: &[&x], seed: 0, first_row: 0 }).unwrap();
+        session.run(all, &Job { rows: 5, inputs: &[&x], seed: 0, first_row: 0, ..Job::default() }).unwrap();
         assert!(session.gradients().unwrap()[..plan.layout.trained].iter().any(|&g| g != 0.0));
 
         let mut tape = crate::tape::Tape::training(plan.clone(), Memory::Stored);
-        let from = tape.input();
-        let to = tape.mix(0, false, from);
+        let from = tape.input(3);
+        let to = tape.mix(0..1, false, from);
         tape.seed(to);
         tape.backward();
         let program = tape.finish("one mixing", vec![], crate::tape::Then::Nothing);
         let one = session.compile(program, 5).unwrap();
-        session.run(one, &Job { rows: 5, inputs: &[&x, &x], seed: 0, first_row: 0 }).unwrap();
+        session.run(one, &Job { rows: 5, inputs: &[&x, &x], seed: 0, first_row: 0, ..Job::default() }).unwrap();
         let gradients = session.gradients().unwrap();
         assert!(gradients[..plan.layout.trained].iter().all(|&g| g == 0.0));
         let mix = plan.mixes().next().unwrap();

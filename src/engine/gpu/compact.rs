@@ -57,10 +57,10 @@ fn map(op: &Op, f: impl Fn(Buffer) -> Buffer) -> Op {
     let mut op = op.clone();
     let each = |buffers: &mut [&mut Buffer]| buffers.iter_mut().for_each(|b| **b = f(**b));
     match &mut op {
-        Op::Gather { to } | Op::Normal { to } | Op::Fill { to, .. } => each(&mut [to]),
+        Op::Gather { to, .. } | Op::Normal { to } | Op::Fill { to, .. } => each(&mut [to]),
         Op::Mix { from, to, .. } => each(&mut [from, to]),
-        Op::Networks { x, st, hidden: [h0, h1], .. } | Op::Walk { x, st, hidden: [h0, h1], .. } => {
-            each(&mut [x, st, h0, h1]);
+        Op::Networks { x, given, st, hidden: [h0, h1], .. } | Op::Walk { x, given, st, hidden: [h0, h1], .. } => {
+            each(&mut [x, given, st, h0, h1]);
         }
         Op::Couple { x, st, to, log_det, .. } => each(&mut [x, st, to, log_det]),
         Op::Uncouple { x, st, .. } => each(&mut [x, st]),
@@ -68,8 +68,8 @@ fn map(op: &Op, f: impl Fn(Buffer) -> Buffer) -> Op {
         Op::CoupleBackward { x, st, d_to, d_log_det, d_x, d_st, .. } => {
             each(&mut [x, st, d_to, d_log_det, d_x, d_st]);
         }
-        Op::NetworksBackward { x, hidden: [h0, h1], d_st, d_hidden: [d0, d1], slots, d_x, .. } => {
-            each(&mut [x, h0, h1, d_st, d0, d1, slots, d_x]);
+        Op::NetworksBackward { x, given, hidden: [h0, h1], d_st, d_hidden: [d0, d1], slots, d_x, .. } => {
+            each(&mut [x, given, h0, h1, d_st, d0, d1, slots, d_x]);
         }
         Op::MixBackward { from, d_to, d_from, .. } => each(&mut [from, d_to, d_from]),
     }
@@ -94,9 +94,9 @@ mod tests {
     fn rows_in_use_stay_apart_and_together() {
         let plan = Arc::new(Plan::new(&Spec { dim: 7, width: 12, ..Spec::default() }).unwrap());
         let mut tape = Tape::training(plan.clone(), Memory::Stored);
-        let (x, log_det) = (tape.input(), tape.log_det());
-        let mid = tape.couple(0, x, log_det);
-        let z = tape.couple(1, mid, log_det);
+        let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
+        let mid = tape.couple(0, x, Buffer::EMPTY, log_det);
+        let z = tape.couple(1, mid, Buffer::EMPTY, log_det);
         tape.loss(z, log_det);
         tape.backward();
         let d_x = tape.gradient(x);

@@ -159,7 +159,7 @@ mod tests {
         let plan = Arc::new(Plan::new(&Spec { dim: 20, width: 139, ..Spec::default() }).unwrap());
         let mut tape = Tape::training(plan, Memory::Stored);
         let (x, log_det) = (tape.gather(), tape.log_det());
-        let z = tape.couple(0, x, log_det);
+        let z = tape.couple(0, x, crate::buffer::Buffer::EMPTY, log_det);
         tape.loss(z, log_det);
         tape.backward();
         tape.finish("test", vec![], Then::Step)

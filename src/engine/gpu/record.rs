@@ -186,7 +186,7 @@ impl<'a> Recorder<'a> {
         // Round keys, four samples.
         const PHILOX_ITERATIONS: u64 = 40;
         match *op {
-            Op::Gather { to } => {
+            Op::Gather { to, conditions: _ } => {
                 let launch = launch::Gather { tile, to: to.first, columns: to.rows };
                 self.push(
                     Kernel::Gather,
@@ -234,7 +234,7 @@ impl<'a> Recorder<'a> {
                 let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains, slope };
                 self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], 64, launch)
             }
-            Op::Walk { stage: id, x, st, hidden, keep: _ } => {
+            Op::Walk { stage: id, x, given: _, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
                 let iterations = stage.nodes.iter().map(|n| {
                     let layers = layer_iterations(n.upper, n.hidden, 16) + layer_iterations(n.hidden, n.hidden, 16);

@@ -25,7 +25,7 @@ use super::tune::Tuner;
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::program::{Op, Program, StepOp};
+use crate::program::{Program, StepOp};
 
 /// Bytes of results that a run leaves on the device before it fetches them.
 const RESULTS: u64 = 64 << 20;
@@ -222,7 +222,7 @@ impl GpuSession {
 
     /// Puts the rows of a tile in order on the device, where the data set as a whole is not.
     fn stream(&mut self, first: usize, rows: usize) -> Result<()> {
-        let (Some(data), columns) = (&self.data, self.plan.spec.dim as usize) else { return Ok(()) };
+        let (Some(data), columns) = (&self.data, self.plan.spec.row_columns() as usize) else { return Ok(()) };
         self.upload.clear();
         for &row in &self.order[first..first + rows] {
             self.upload.extend_from_slice(&data.values[row as usize * columns..][..columns]);
@@ -265,17 +265,10 @@ fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = TileJob> {
     })
 }
 
-/// Whether the backward operations of a program write the gradient of every weight.
+/// Whether a program leaves the gradient of every weight.
 fn writes_every_gradient(program: &Program) -> bool {
-    let plan = &program.plan;
-    let stages = (0..plan.stages.len()).all(|wanted| {
-        program.rows.iter().any(|op| matches!(op, Op::NetworksBackward { stage, .. } if *stage == wanted))
-    });
-    let mixes = plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some()).all(|(wanted, _)| {
-        program.finish.contains(&StepOp::ReflectBackward { mix: wanted })
-            && program.rows.iter().any(|op| matches!(op, Op::MixBackward { mix, .. } if *mix == wanted))
-    });
-    stages && mixes
+    let mut trained = program.plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some());
+    program.writes_every_gradient() && trained.all(|(mix, _)| program.finish.contains(&StepOp::ReflectBackward { mix }))
 }
 
 impl Session for GpuSession {

@@ -26,9 +26,9 @@ pub(super) fn shortcuts(program: &Program) -> Vec<bool> {
     for (i, op) in ops.iter().enumerate().rev() {
         let wanted = |buffer: Buffer| read.iter().any(|&b| b.overlaps(buffer));
         match *op {
-            Op::NetworksBackward { x, hidden, d_st, d_x, .. } => {
+            Op::NetworksBackward { x, given, hidden, d_st, d_x, .. } => {
                 short[i] = !wanted(d_x);
-                read.extend([x, hidden[0], hidden[1], d_st]);
+                read.extend([x, given, hidden[0], hidden[1], d_st]);
             }
             Op::MixBackward { mix, from, d_to, d_from } => {
                 short[i] = !wanted(d_from);
@@ -49,16 +49,16 @@ fn trained(plan: &Plan, mix: usize) -> bool {
 /// Buffers that an operation reads, and those that it writes or adds to.
 pub(super) fn uses(op: &Op) -> [Vec<Buffer>; 2] {
     match *op {
-        Op::Gather { to } | Op::Normal { to } | Op::Fill { to, .. } => [vec![], vec![to]],
+        Op::Gather { to, .. } | Op::Normal { to } | Op::Fill { to, .. } => [vec![], vec![to]],
         Op::Mix { from, to, .. } => [vec![from], vec![to]],
-        Op::Networks { x, st, hidden: [h0, h1], .. } => [vec![x], vec![st, h0, h1]],
+        Op::Networks { x, given, st, hidden: [h0, h1], .. } => [vec![x, given], vec![st, h0, h1]],
         Op::Couple { x, st, to, log_det, .. } => [vec![x, st, log_det], vec![to, log_det]],
         Op::Uncouple { x, st, .. } => [vec![x, st], vec![x]],
-        Op::Walk { x, st, hidden: [h0, h1], .. } => [vec![x], vec![x, st, h0, h1]],
+        Op::Walk { x, given, st, hidden: [h0, h1], .. } => [vec![x, given], vec![x, st, h0, h1]],
         Op::Loss { z, log_det, loss, d_z, d_log_det } => [vec![z, log_det], vec![loss, d_z, d_log_det]],
         Op::CoupleBackward { x, st, d_to, d_log_det, d_x, d_st, .. } => [vec![x, st, d_to, d_log_det], vec![d_x, d_st]],
-        Op::NetworksBackward { x, hidden: [h0, h1], d_st, d_hidden: [d0, d1], slots, d_x, .. } => {
-            [vec![x, h0, h1, d_st, d_x], vec![d0, d1, slots, d_x]]
+        Op::NetworksBackward { x, given, hidden: [h0, h1], d_st, d_hidden: [d0, d1], slots, d_x, .. } => {
+            [vec![x, given, h0, h1, d_st, d_x], vec![d0, d1, slots, d_x]]
         }
         Op::MixBackward { from, d_to, d_from, .. } => [vec![from, d_to], vec![d_from]],
     }
@@ -76,11 +76,11 @@ mod tests {
     fn short(mixing: Mixing, wants_d_x: bool, fill: f32) -> Vec<usize> {
         let spec = Spec { dim: 5, blocks: 2, width: 8, mixing, mix_first: true, ..Spec::default() };
         let mut tape = Tape::training(Arc::new(Plan::new(&spec).unwrap()), Memory::Stored);
-        let (x, log_det) = (tape.input(), tape.log_det());
+        let (x, log_det) = (tape.input(5), tape.log_det());
         let mut z = x;
         for block in 0..2 {
-            z = tape.mix(block, false, z);
-            z = tape.couple(block, z, log_det);
+            z = tape.mix(block..block + 1, false, z);
+            z = tape.couple(block, z, Buffer::EMPTY, log_det);
         }
         tape.loss(z, log_det);
         tape.backward();

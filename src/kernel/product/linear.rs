@@ -1,6 +1,7 @@
 //! `out = w x` and `out = w^T x`: a register tile of a few vectors of samples times some outputs, weights broadcast, no
 //! packing and no padding of feature counts; bias, ReLU and its mask are fused into start and end.
 
+use super::Matrix;
 use crate::kernel::Shape;
 use crate::kernel::simd::{self, Kernel, Simd};
 
@@ -26,30 +27,32 @@ pub(crate) enum End<'a> {
     Mask(&'a [f32]),
 }
 
-/// `out = w x` with start and end as given: `w` is `[n, k]`, `x` (k, samples), `out` (n, samples).
+/// `out = w x` with start and end as given: `x` (inputs, samples), `out` (outputs, samples).
 pub(crate) fn forward(
     shape: Shape,
-    [n, k]: [usize; 2],
+    matrix: Matrix,
     w: &[f32],
     x: &[f32],
     out: &mut [f32],
     start: Start<'_>,
     end: End<'_>,
 ) {
-    simd::run(Linear { shape, sizes: [n, k], strides: [k, 1], w, x, out, start, end });
+    let Matrix { outputs, inputs, pitch } = matrix;
+    simd::run(Linear { shape, sizes: [outputs, inputs], strides: [pitch, 1], w, x, out, start, end });
 }
 
-/// `d_x = w^T d_out` with start and end as given: `d_out` (n, samples), `d_x` (k, samples).
+/// `d_x = w^T d_out` with start and end as given: `d_out` (outputs, samples), `d_x` (inputs, samples).
 pub(crate) fn data_gradient(
     shape: Shape,
-    [n, k]: [usize; 2],
+    matrix: Matrix,
     w: &[f32],
     d_out: &[f32],
     d_x: &mut [f32],
     start: Start<'_>,
     end: End<'_>,
 ) {
-    simd::run(Linear { shape, sizes: [k, n], strides: [1, k], w, x: d_out, out: d_x, start, end });
+    let Matrix { outputs, inputs, pitch } = matrix;
+    simd::run(Linear { shape, sizes: [inputs, outputs], strides: [1, pitch], w, x: d_out, out: d_x, start, end });
 }
 
 /// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs].

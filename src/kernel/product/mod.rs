@@ -32,3 +32,21 @@ mod weights;
 
 pub(crate) use linear::{End, Start, data_gradient, forward};
 pub(crate) use weights::weight_gradient;
+
+/// A weight matrix, or some columns of one side by side: its first weight is the first of the slice that goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Matrix {
+    /// n_out.
+    pub(crate) outputs: usize,
+    /// n_in, or the number of columns.
+    pub(crate) inputs: usize,
+    /// Weights from one output to the next.
+    pub(crate) pitch: usize,
+}
+
+impl Matrix {
+    /// A whole matrix.
+    pub(crate) fn whole(outputs: usize, inputs: usize) -> Self {
+        Self { outputs, inputs, pitch: inputs }
+    }
+}

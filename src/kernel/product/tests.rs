@@ -38,9 +38,9 @@ fn check_products() {
 
                 let mut out = numbers(5, n * stride);
                 let before = out.clone();
-                forward(shape, [n, k], &w, &x, &mut out, Start::Bias(&bias), End::Relu);
+                forward(shape, Matrix::whole(n, k), &w, &x, &mut out, Start::Bias(&bias), End::Relu);
                 let mut sum = before.clone();
-                forward(shape, [n, k], &w, &x, &mut sum, Start::Add, End::Linear);
+                forward(shape, Matrix::whole(n, k), &w, &x, &mut sum, Start::Add, End::Linear);
                 for o in 0..n {
                     for r in 0..stride {
                         let at = o * stride + r;
@@ -56,7 +56,7 @@ fn check_products() {
 
                 let mask = numbers(6, k * stride);
                 let mut d_x = vec![9.0; k * stride];
-                data_gradient(shape, [n, k], &w, &d, &mut d_x, Start::Zero, End::Mask(&mask));
+                data_gradient(shape, Matrix::whole(n, k), &w, &d, &mut d_x, Start::Zero, End::Mask(&mask));
                 for i in 0..k {
                     for r in 0..width {
                         let product: f64 = (0..n).map(|o| f(w[o * k + i]) * f(d[o * stride + r])).sum();
@@ -68,9 +68,9 @@ fn check_products() {
                 let mut d_w = numbers(7, n * k);
                 let mut d_b = numbers(8, n);
                 let (w_before, b_before) = (d_w.clone(), d_b.clone());
-                weight_gradient(shape, [n, k], &d, &x, &mut d_w, Some(&mut d_b), false);
+                weight_gradient(shape, Matrix::whole(n, k), &d, &x, &mut d_w, Some(&mut d_b), false);
                 let (mut fresh_w, mut fresh_b) = (vec![f32::NAN; n * k], vec![f32::NAN; n]);
-                weight_gradient(shape, [n, k], &d, &x, &mut fresh_w, Some(&mut fresh_b), true);
+                weight_gradient(shape, Matrix::whole(n, k), &d, &x, &mut fresh_w, Some(&mut fresh_b), true);
                 for o in 0..n {
                     let row = |r: usize| f(d[o * stride + r]);
                     let sum: f64 = (0..width).map(row).sum();

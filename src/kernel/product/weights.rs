@@ -5,25 +5,26 @@
 
 use std::mem::MaybeUninit;
 
+use super::Matrix;
 use crate::kernel::simd::{self, Kernel, Simd};
 use crate::kernel::{LANES, Shape};
 
-/// `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples: `d_w` is `[n, k]`. With `fresh` they are set instead.
+/// `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples. With `fresh` they are set instead.
 pub(crate) fn weight_gradient(
     shape: Shape,
-    [n, k]: [usize; 2],
+    matrix: Matrix,
     d_out: &[f32],
     x: &[f32],
     d_w: &mut [f32],
     d_b: Option<&mut [f32]>,
     fresh: bool,
 ) {
-    simd::run(WeightGradient { shape, sizes: [n, k], d_out, x, d_w, d_b, fresh });
+    simd::run(WeightGradient { shape, matrix, d_out, x, d_w, d_b, fresh });
 }
 
 struct WeightGradient<'a> {
     shape: Shape,
-    sizes: [usize; 2],
+    matrix: Matrix,
     d_out: &'a [f32],
     x: &'a [f32],
     d_w: &'a mut [f32],
@@ -35,7 +36,7 @@ impl Kernel for WeightGradient<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self) {
         self.bias::<S>();
-        let [n, k] = self.sizes;
+        let Matrix { outputs: n, inputs: k, .. } = self.matrix;
         // Columns are paid for in whole vectors and a transposition, dot products by their sums at the end: they meet at
         // about two vectors of columns and a register tile of outputs.
         if n >= 8 && k >= 2 * S::WIDTH - S::WIDTH / 4 {
@@ -55,7 +56,7 @@ impl Kernel for WeightGradient<'_> {
 impl WeightGradient<'_> {
     #[inline(always)]
     fn bias<S: Simd>(&mut self) {
-        let n = self.sizes[0];
+        let n = self.matrix.outputs;
         let Some(d_b) = &mut self.d_b else { return };
         for (o, d_b) in (0..n).step_by(4).zip(d_b[..n].chunks_mut(4)) {
             let mut sums = [S::splat(0.0); 4];
@@ -95,7 +96,7 @@ impl WeightGradient<'_> {
     #[inline(always)]
     fn transposed<S: Simd, const V: usize, const O: usize>(&mut self) {
         const { assert!(V * S::WIDTH * COLUMN_ROWS <= COLUMNS && LANES.is_multiple_of(S::WIDTH)) };
-        let k = self.sizes[1];
+        let k = self.matrix.inputs;
         let mut columns = Columns { _values: [const { MaybeUninit::uninit() }; COLUMNS] };
         let columns: *mut f32 = (&raw mut columns).cast();
         let Shape { width, .. } = self.shape;
@@ -130,7 +131,7 @@ impl WeightGradient<'_> {
         rows: usize,
         i: usize,
     ) {
-        let [n, k] = self.sizes;
+        let Matrix { outputs: n, inputs: k, .. } = self.matrix;
         let stride = self.shape.stride;
         let used = (k - i).min(V * S::WIDTH);
         assert!((i + used - 1) * stride + first + rows <= self.x.len() && rows.is_multiple_of(S::WIDTH));
@@ -177,7 +178,7 @@ impl WeightGradient<'_> {
         o: usize,
     ) {
         let Shape { stride, .. } = self.shape;
-        let k = self.sizes[1];
+        let Matrix { inputs: k, pitch, .. } = self.matrix;
         assert!((o + O - 1) * stride + first + rows <= self.d_out.len());
         let d_out = self.d_out[o * stride + first..].as_ptr();
         let mut sums = [[S::splat(0.0); V]; O];
@@ -197,7 +198,7 @@ impl WeightGradient<'_> {
             }
         }
         for (j, sums) in sums.into_iter().enumerate() {
-            let row = &mut self.d_w[(o + j) * k + i..(o + j + 1) * k];
+            let row = &mut self.d_w[(o + j) * pitch + i..(o + j) * pitch + k];
             for (sum, to) in sums.into_iter().zip(row.chunks_mut(S::WIDTH)) {
                 if self.fresh && first == 0 {
                     S::store_first(sum, to);
@@ -213,7 +214,7 @@ impl WeightGradient<'_> {
     /// Tiles of `O` outputs and four inputs.
     #[inline(always)]
     fn dots<S: Simd, const O: usize>(&mut self) {
-        let n = self.sizes[0];
+        let n = self.matrix.outputs;
         let mut o = 0;
         while o + O <= n {
             self.dot_row::<S, O>(o);
@@ -230,7 +231,7 @@ impl WeightGradient<'_> {
 
     #[inline(always)]
     fn dot_row<S: Simd, const O: usize>(&mut self, o: usize) {
-        let k = self.sizes[1];
+        let k = self.matrix.inputs;
         let mut i = 0;
         while i + 4 <= k {
             self.dot_tile::<S, O, 4>(o, i);
@@ -267,9 +268,9 @@ impl WeightGradient<'_> {
                 }
             }
         }
-        let k = self.sizes[1];
+        let pitch = self.matrix.pitch;
         for (a, sums) in sums.into_iter().enumerate() {
-            put(&mut self.d_w[(o + a) * k + i..][..I], S::sums(sums), self.fresh);
+            put(&mut self.d_w[(o + a) * pitch + i..][..I], S::sums(sums), self.fresh);
         }
     }
 }

@@ -30,7 +30,7 @@ fn pick(packs: &[Packs], number: Option<usize>) -> Option<Packs> {
 
 impl Recorder<'_> {
     pub(super) fn networks(&mut self, op: &Op) -> Result<()> {
-        let &Op::Networks { stage: id, x, st, hidden, keep } = op else {
+        let &Op::Networks { stage: id, x, given: _, st, hidden, keep } = op else {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);

@@ -46,7 +46,7 @@ fn networks_backward() {
             let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
             let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
             let slots = case.scratch(s.slot_rows);
-            case.ops.push(Op::NetworksBackward { stage, x, hidden, d_st, d_hidden, slots, d_x });
+            case.ops.push(Op::NetworksBackward { stage, x, given: Buffer::EMPTY, hidden, d_st, d_hidden, slots, d_x });
             case.check(session, rows, 1e-5, &format!("networks backward, N = {}", s.dim));
         }
     });
@@ -64,7 +64,7 @@ fn wide_networks_backward() {
         let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
         let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
         let slots = case.scratch(s.slot_rows);
-        case.ops.push(Op::NetworksBackward { stage: 0, x, hidden, d_st, d_hidden, slots, d_x });
+        case.ops.push(Op::NetworksBackward { stage: 0, x, given: Buffer::EMPTY, hidden, d_st, d_hidden, slots, d_x });
         case.check(&mut session, 70, 1e-5, &format!("N = {dim}, width {width}"));
     }
 }
@@ -81,7 +81,7 @@ fn gradients_over_several_slices() {
     let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
     let slots = case.scratch(s.slot_rows);
     case.prepare.push(StepOp::Reflect { mix: 0 });
-    case.ops.push(Op::NetworksBackward { stage: 0, x, hidden, d_st, d_hidden, slots, d_x });
+    case.ops.push(Op::NetworksBackward { stage: 0, x, given: Buffer::EMPTY, hidden, d_st, d_hidden, slots, d_x });
     case.ops.push(Op::MixBackward { mix: 0, from: x, d_to: d_x, d_from });
     case.finish.push(StepOp::ReflectBackward { mix: 0 });
     let (expected, gradients) = case.expect(2_500);
@@ -121,7 +121,8 @@ fn narrow_nodes_computed_again() {
             let id = session.compile(program.clone(), rows).unwrap();
             let narrow = session.kernels(id).into_iter().filter(|&k| k == Kernel::NarrowBackward).count();
             assert_eq!(narrow, if recompute { kernels } else { 0 }, "N = {dim}");
-            let outputs = session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+            let outputs =
+                session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
             (outputs, session.gradients().unwrap())
         };
         let kept = run(false, usize::MAX);
@@ -197,7 +198,7 @@ fn reflections_along_nothing_are_the_identity() {
     session.write(Values::Weights, &values).unwrap();
     let inputs = case.inputs(9);
     let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
-    session.run(id, &Job { rows: 9, inputs: &inputs, seed: 0, first_row: 0 }).unwrap();
+    session.run(id, &Job { rows: 9, inputs: &inputs, seed: 0, first_row: 0, ..Job::default() }).unwrap();
     let q = &session.read(Values::Weights).unwrap()[mix.q as usize..][..25];
     let vectors: Vec<Vec<f64>> = values[at..at + 25].chunks(5).map(|v| v.iter().map(|&a| a.into()).collect()).collect();
     assert_close("Q", q, &reference::product_of_reflections(&vectors).concat(), within(1e-6));
@@ -218,15 +219,15 @@ fn whole_models() {
     ] {
         let plan = plan(Spec { dim, condition_on, mixing, width: 16, mix_first: false, ..Spec::default() });
         let mut tape = Tape::training(plan.clone(), Memory::Stored);
-        let (x, log_det) = (tape.input(), tape.log_det());
+        let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
         let (mut z, mut mix) = (x, 0);
         for block in &plan.blocks {
-            if block.mix.is_some() {
-                z = tape.mix(mix, false, z);
+            if !block.mixes.is_empty() {
+                z = tape.mix(mix..mix + 1, false, z);
                 mix += 1;
             }
             for stage in block.stages.clone() {
-                z = tape.couple(stage, z, log_det);
+                z = tape.couple(stage, z, Buffer::EMPTY, log_det);
             }
         }
         let loss = tape.loss(z, log_det);
@@ -239,7 +240,8 @@ fn whole_models() {
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         session.write(Values::Weights, &weights(&plan)).unwrap();
         let id = session.compile(program.clone(), 37).unwrap();
-        let outputs = session.run(id, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+        let outputs =
+            session.run(id, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
         for (got, want) in outputs.iter().zip(&expected) {
             assert_close(&format!("N = {dim}, outputs"), got, want, within(2e-5));
         }
@@ -253,7 +255,8 @@ fn whole_models() {
         session.fuse(false);
         let apart = session.compile(program.clone(), 37).unwrap();
         assert!(session.dispatches(apart) > session.dispatches(id));
-        let again = session.run(apart, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+        let again =
+            session.run(apart, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
         assert!(again == outputs && session.gradients().unwrap() == gradients, "N = {dim}: dispatches change the bits");
 
         // The f64 backward operations are only as good as their agreement with differences.

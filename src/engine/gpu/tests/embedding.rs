@@ -20,21 +20,22 @@ fn results(device: Device) -> (Vec<Vec<f32>>, Vec<f32>) {
     let mut session = GpuSession::new(Arc::new(device), plan.clone()).unwrap();
     session.write(Values::Weights, &weights(&plan)).unwrap();
     let mut tape = Tape::training(plan.clone(), Memory::Stored);
-    let (x, log_det) = (tape.input(), tape.log_det());
-    let mixed = tape.mix(0, false, x);
-    let z = tape.couple(0, mixed, log_det);
+    let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
+    let mixed = tape.mix(0..1, false, x);
+    let z = tape.couple(0, mixed, Buffer::EMPTY, log_det);
     let loss = tape.loss(z, log_det);
     tape.backward();
     let id = session.compile(tape.finish("test", vec![z, loss], Then::Gradients), 50).unwrap();
     let rows = numbers(2, 50 * 7, 1.0);
-    let mut outputs = session.run(id, &Job { rows: 50, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
+    let mut outputs =
+        session.run(id, &Job { rows: 50, inputs: &[&rows], seed: 0, first_row: 0, ..Job::default() }).unwrap();
     let gradients = session.gradients().unwrap();
 
-    let mut tape = Tape::inference(plan);
-    let x = tape.normal();
-    tape.uncouple(0, x, false);
+    let mut tape = Tape::inference(plan.clone());
+    let x = tape.normal(plan.spec.dim);
+    tape.uncouple(0, x, Buffer::EMPTY, false);
     let id = session.compile(tape.finish("sample", vec![x], Then::Nothing), 50).unwrap();
-    outputs.extend(session.run(id, &Job { rows: 50, inputs: &[], seed: 8, first_row: 0 }).unwrap());
+    outputs.extend(session.run(id, &Job { rows: 50, inputs: &[], seed: 8, first_row: 0, ..Job::default() }).unwrap());
     (outputs, gradients)
 }
 
@@ -82,13 +83,14 @@ fn models_too_large_for_the_limits_are_refused_with_numbers() {
     // One that fits works in small tiles.
     let plan = plan(Spec { dim: 4, width: 8, blocks: 1, ..Spec::default() });
     let mut session = GpuSession::new(device, plan.clone()).unwrap();
-    let mut tape = Tape::inference(plan);
-    let (x, log_det) = (tape.input(), tape.log_det());
-    let z = tape.couple(0, x, log_det);
+    let mut tape = Tape::inference(plan.clone());
+    let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
+    let z = tape.couple(0, x, Buffer::EMPTY, log_det);
     let id = session.compile(tape.finish("test", vec![z], Then::Nothing), 5000).unwrap();
     let rows = numbers(1, 5000 * 4, 1.0);
     // All weights are zero, so the model is the identity.
-    let outputs = session.run(id, &Job { rows: 5000, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
+    let outputs =
+        session.run(id, &Job { rows: 5000, inputs: &[&rows], seed: 0, first_row: 0, ..Job::default() }).unwrap();
     assert_eq!(outputs[0], rows);
     assert!(session.footprint().total() < 1 << 20);
 }
@@ -98,9 +100,9 @@ fn models_too_large_for_the_limits_are_refused_with_numbers() {
 fn loops_that_would_end_early_are_refused() {
     let plan = plan(Spec { dim: 2, width: 400, blocks: 1, ..Spec::default() });
     let mut session = GpuSession::new(device(), plan.clone()).unwrap();
-    let mut tape = Tape::inference(plan);
-    let (x, log_det) = (tape.input(), tape.log_det());
-    let z = tape.couple(0, x, log_det);
+    let mut tape = Tape::inference(plan.clone());
+    let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
+    let z = tape.couple(0, x, Buffer::EMPTY, log_det);
     let program = tape.finish("test", vec![z], Then::Nothing);
     session.limit_iterations(100);
     let error = session.compile(program.clone(), 4).unwrap_err();
@@ -115,13 +117,15 @@ fn a_lost_device_is_an_error() {
     let device = device();
     let plan = plan(Spec { dim: 3, ..Spec::default() });
     let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-    let mut tape = Tape::inference(plan);
-    let (x, log_det) = (tape.input(), tape.log_det());
-    let z = tape.couple(0, x, log_det);
+    let mut tape = Tape::inference(plan.clone());
+    let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
+    let z = tape.couple(0, x, Buffer::EMPTY, log_det);
     let id = session.compile(tape.finish("test", vec![z], Then::Nothing), 4).unwrap();
     device.device.destroy();
     for _ in 0..2 {
-        let error = session.run(id, &Job { rows: 1, inputs: &[&[0.0; 3]], seed: 0, first_row: 0 }).unwrap_err();
+        let error = session
+            .run(id, &Job { rows: 1, inputs: &[&[0.0; 3]], seed: 0, first_row: 0, ..Job::default() })
+            .unwrap_err();
         assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
         assert!(session.read(Values::Weights).is_err());
     }

@@ -40,7 +40,7 @@ fn networks() {
             let mut case = Case::new(plan);
             let [_, x, _, st, _] = [1, s.dim, 1, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
-            case.ops.push(Op::Networks { stage, x, st, hidden, keep: true });
+            case.ops.push(Op::Networks { stage, x, given: Buffer::EMPTY, st, hidden, keep: true });
             case.check(session, rows, 1e-5, &format!("networks, N = {}", s.dim));
         }
     });
@@ -84,7 +84,7 @@ fn walk() {
             let mut case = Case::new(plan);
             let [_, x, st, _] = [1, s.dim, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
-            case.ops.push(Op::Walk { stage, x, st, hidden, keep: true });
+            case.ops.push(Op::Walk { stage, x, given: Buffer::EMPTY, st, hidden, keep: true });
             case.check(session, rows, 1e-4, &format!("walk, N = {}", s.dim));
         }
     });
@@ -101,10 +101,10 @@ fn wide_networks() {
         let mut case = Case::new(&plan);
         let [x, st, y] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
         let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
-        case.ops.push(Op::Networks { stage: 0, x, st, hidden, keep: true });
+        case.ops.push(Op::Networks { stage: 0, x, given: Buffer::EMPTY, st, hidden, keep: true });
         let st = case.scratch(s.st_rows);
         let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
-        case.ops.push(Op::Walk { stage: 0, x: y, st, hidden, keep: true });
+        case.ops.push(Op::Walk { stage: 0, x: y, given: Buffer::EMPTY, st, hidden, keep: true });
         // The inverse divides by scales that are far from 1 at these widths.
         case.check(&mut session, 70, 1e-3, &format!("N = {dim}, width {width}"));
     }
@@ -117,22 +117,23 @@ fn decoding_inverts_encoding() {
         let plan = plan(Spec { dim: 20, blocks: 2, width: 40, condition_on, mix_first: false, ..Spec::default() });
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let mut tape = crate::tape::Tape::inference(plan.clone());
-        let (x, log_det) = (tape.input(), tape.log_det());
+        let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
         let mut z = x;
         for block in &plan.blocks {
             for stage in block.stages.clone() {
-                z = tape.couple(stage, z, log_det);
+                z = tape.couple(stage, z, Buffer::EMPTY, log_det);
             }
         }
         for block in plan.blocks.iter().rev() {
             for stage in block.stages.clone().rev() {
-                tape.uncouple(stage, z, false);
+                tape.uncouple(stage, z, Buffer::EMPTY, false);
             }
         }
         let id = session.compile(tape.finish("round", vec![z], crate::tape::Then::Nothing), 50).unwrap();
         session.write(Values::Weights, &numbers(1, plan.layout.len(), 0.2)).unwrap();
         let input = numbers(2, 50 * 20, 1.0);
-        let back = session.run(id, &Job { rows: 50, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+        let back =
+            session.run(id, &Job { rows: 50, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
         let expected: Vec<f64> = input.iter().map(|&v| v.into()).collect();
         assert_close("round trip", &back[0], &expected, within(2e-5));
     }
@@ -142,9 +143,9 @@ fn decoding_inverts_encoding() {
 fn dispatches_are_few() {
     let plan = plan(Spec { dim: 20, ..Spec::default() });
     let mut session = GpuSession::new(device(), plan.clone()).unwrap();
-    let mut tape = crate::tape::Tape::inference(plan);
-    let (x, log_det) = (tape.input(), tape.log_det());
-    let z = tape.couple(0, x, log_det);
+    let mut tape = crate::tape::Tape::inference(plan.clone());
+    let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
+    let z = tape.couple(0, x, Buffer::EMPTY, log_det);
     let id = session.compile(tape.finish("one stage", vec![z], crate::tape::Then::Nothing), 10).unwrap();
     // Networks, couple.
     assert_eq!(session.dispatches(id), 2);

@@ -156,7 +156,7 @@ impl Case {
         let id = session.compile(self.program(), rows).unwrap();
         let inputs = self.inputs(rows);
         let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
-        let outputs = session.run(id, &Job { rows, inputs: &inputs, seed: 1, first_row: 0 }).unwrap();
+        let outputs = session.run(id, &Job { rows, inputs: &inputs, seed: 1, first_row: 0, ..Job::default() }).unwrap();
         (outputs, session.gradients().unwrap())
     }
 

@@ -13,8 +13,9 @@ fn every_dispatch_is_timed_once() {
     session.limit_tiles(32);
     let id = session.compile(record(Name::LossGradients(Memory::Stored), &plan), 70).unwrap();
     let x = numbers(3, 70 * 5, 1.0);
-    let run =
-        |session: &mut GpuSession| session.run(id, &Job { rows: 70, inputs: &[&x], seed: 0, first_row: 0 }).unwrap();
+    let run = |session: &mut GpuSession| {
+        session.run(id, &Job { rows: 70, inputs: &[&x], seed: 0, first_row: 0, ..Job::default() }).unwrap()
+    };
     let untimed = run(&mut session);
 
     session.begin_profile().unwrap();

@@ -30,7 +30,8 @@ fn normals_are_those_of_the_host() {
             let inputs = case.inputs(37);
             let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
             let seed = 0x0123_4567_89ab_cdef;
-            let outputs = session.run(id, &Job { rows: 37, inputs: &inputs, seed, first_row }).unwrap();
+            let outputs =
+                session.run(id, &Job { rows: 37, inputs: &inputs, seed, first_row, ..Job::default() }).unwrap();
             let expected: Vec<f64> = (0..37)
                 .flat_map(|r| (0..dim).map(move |c| normal(seed, Stream::Latent, 0, first_row + r, c, dim)))
                 .collect();
@@ -45,14 +46,14 @@ fn normals_are_those_of_the_host() {
 fn gathered(session: &mut GpuSession, plan: &Arc<Plan>, job: &StepJob) -> Vec<f32> {
     let mut case = Case::new(plan);
     let to = case.scratch(plan.spec.dim);
-    case.ops.push(Op::Gather { to });
+    case.ops.push(Op::Gather { to, conditions: 0 });
     let id = session.compile(case.program(), job.rows).unwrap();
     session.step(id, job).unwrap();
     let mut look = Case::new(plan);
     look.outputs.push(to);
     look.arena = case.arena;
     let id = session.compile(look.program(), job.rows).unwrap();
-    session.run(id, &Job { rows: job.rows, inputs: &[], seed: 0, first_row: 0 }).unwrap().remove(0)
+    session.run(id, &Job { rows: job.rows, inputs: &[], seed: 0, first_row: 0, ..Job::default() }).unwrap().remove(0)
 }
 
 #[test]

@@ -75,11 +75,17 @@ impl Reference {
         (0..n_out).map(|o| self.weights[b + o] + product(o)).collect()
     }
 
-    fn node(&mut self, node: &Node, x: Buffer, st: Buffer, hidden: [Buffer; 2]) {
+    /// Rows of the arena that a node reads: its upper columns, then the conditions.
+    fn inputs(node: &Node, x: Buffer, given: Buffer) -> Vec<usize> {
+        let upper = x.first + node.upper_first..x.first + node.upper_first + node.upper;
+        upper.chain(given.first..given.first + node.given).map(|row| row as usize).collect()
+    }
+
+    fn node(&mut self, node: &Node, x: Buffer, given: Buffer, st: Buffer, hidden: [Buffer; 2]) {
         for (which, net) in [(0, node.s), (1, node.t)] {
             let relu = |v: Vec<f64>| v.into_iter().map(|a| a.max(0.0)).collect::<Vec<_>>();
-            let (h, upper) = (node.hidden as usize, (x.first + node.upper_first) as usize);
-            let v = self.arena[upper..upper + node.upper as usize].to_vec();
+            let h = node.hidden as usize;
+            let v: Vec<f64> = Self::inputs(node, x, given).into_iter().map(|row| self.arena[row]).collect();
             let first = relu(self.layer(&net, 0, &v, h));
             let second = relu(self.layer(&net, 1, &first, h));
             let out = self.layer(&net, 2, &second, node.lower as usize);
@@ -96,8 +102,8 @@ impl Reference {
             Op::Gather { .. } | Op::Normal { .. } => unreachable!("tested apart"),
             Op::Fill { to, value } => self.arena[range(to)].fill(value.into()),
             Op::Mix { mix, transpose, from, to } => self.mix(mix, transpose, from, to),
-            Op::Networks { stage, x, st, hidden, .. } => {
-                plan.stages[stage].nodes.iter().for_each(|node| self.node(node, x, st, hidden));
+            Op::Networks { stage, x, given, st, hidden, .. } => {
+                plan.stages[stage].nodes.iter().for_each(|node| self.node(node, x, given, st, hidden));
             }
             Op::Couple { stage, x, st, to, log_det } => {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
@@ -117,11 +123,11 @@ impl Reference {
                     }
                 }
             }
-            Op::Walk { stage, x, st, hidden, .. } => {
+            Op::Walk { stage, x, given, st, hidden, .. } => {
                 let stage = &plan.stages[stage];
                 for &i in &stage.walk {
                     let node = &stage.nodes[i as usize];
-                    self.node(node, x, st, hidden);
+                    self.node(node, x, given, st, hidden);
                     for c in 0..node.lower {
                         let s = st.first + node.st + c;
                         let at = x.first + node.lower_first + c;
@@ -157,8 +163,8 @@ impl Reference {
                     self.arena[d_x.first as usize + c] = g;
                 }
             }
-            Op::NetworksBackward { stage, x, hidden, d_st, d_x, .. } => {
-                self.networks_backward(&plan.stages[stage], x, hidden, d_st, d_x);
+            Op::NetworksBackward { stage, x, given, hidden, d_st, d_x, .. } => {
+                self.networks_backward(&plan.stages[stage], [x, given], hidden, d_st, d_x);
             }
             Op::MixBackward { mix, from, d_to, d_from } => {
                 self.mix(mix, true, d_to, d_from);
@@ -187,17 +193,27 @@ impl Reference {
         put(&mut self.arena, to.first as usize, &result);
     }
 
-    fn networks_backward(&mut self, stage: &Stage, x: Buffer, hidden: [Buffer; 2], d_st: Buffer, d_x: Buffer) {
+    fn networks_backward(
+        &mut self,
+        stage: &Stage,
+        [x, given]: [Buffer; 2],
+        hidden: [Buffer; 2],
+        d_st: Buffer,
+        d_x: Buffer,
+    ) {
         for node in &stage.nodes {
             for (which, net) in [(0, node.s), (1, node.t)] {
-                let sizes = [node.upper, node.hidden, node.hidden, node.lower].map(|n| n as usize);
+                let (h, lower) = (node.hidden as usize, node.lower as usize);
                 let row = node.hidden_first + which * node.hidden;
-                let inputs =
-                    [x.first + node.upper_first, hidden[0].first + row, hidden[1].first + row].map(|at| at as usize);
+                let inputs = [
+                    Self::inputs(node, x, given),
+                    ((hidden[0].first + row) as usize..).take(h).collect(),
+                    ((hidden[1].first + row) as usize..).take(h).collect(),
+                ];
                 let out = (d_st.first + node.st + which * node.lower) as usize;
-                let mut d = self.arena[out..out + sizes[3]].to_vec();
+                let mut d = self.arena[out..out + lower].to_vec();
                 for layer in (0..3).rev() {
-                    let input = self.arena[inputs[layer]..inputs[layer] + sizes[layer]].to_vec();
+                    let input: Vec<f64> = inputs[layer].iter().map(|&row| self.arena[row]).collect();
                     let (w, b) = (net.weight[layer] as usize, net.bias[layer] as usize);
                     let mut d_input = vec![0.0; input.len()];
                     for (o, d_out) in d.iter().enumerate() {
@@ -212,7 +228,7 @@ impl Reference {
                     }
                     d = d_input;
                 }
-                for (k, d) in d.iter().enumerate() {
+                for (k, d) in d.iter().take(node.upper as usize).enumerate() {
                     self.arena[(d_x.first + node.upper_first) as usize + k] += d;
                 }
             }

@@ -18,12 +18,12 @@ fn trainer(plan: &Arc<Plan>) -> Program {
     let (x, log_det) = (tape.gather(), tape.log_det());
     let (mut z, mut mix) = (x, 0);
     for block in &plan.blocks {
-        if block.mix.is_some() {
-            z = tape.mix(mix, false, z);
+        if !block.mixes.is_empty() {
+            z = tape.mix(mix..mix + 1, false, z);
             mix += 1;
         }
         for stage in block.stages.clone() {
-            z = tape.couple(stage, z, log_det);
+            z = tape.couple(stage, z, Buffer::EMPTY, log_det);
         }
     }
     tape.loss(z, log_det);
@@ -34,7 +34,7 @@ fn trainer(plan: &Arc<Plan>) -> Program {
 /// The same program on rows that the caller gives, without the update.
 fn looker(plan: &Arc<Plan>) -> Program {
     let Program { arena_rows, mut rows, mut finish, prepare, .. } = trainer(plan);
-    let Op::Gather { to } = rows.remove(0) else { panic!("the first operation gathers") };
+    let Op::Gather { to, .. } = rows.remove(0) else { panic!("the first operation gathers") };
     finish.retain(|op| *op != StepOp::Adam);
     Program { plan: plan.clone(), name: "look", arena_rows, inputs: vec![to], outputs: vec![], prepare, rows, finish }
 }
@@ -170,7 +170,7 @@ fn larger_and_smaller_batches() {
         let id = session.compile(look.clone(), compiled).unwrap();
         for rows in [5, 700, 1500] {
             let input = numbers(8, rows * 5, 1.0);
-            session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0 }).unwrap();
+            session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
             let mut reference = Reference::new(&plan, &weights(&plan));
             reference.run(&look, rows, std::slice::from_ref(&input));
             let what = format!("{rows} samples, compiled for {compiled}");
@@ -205,7 +205,7 @@ fn an_evaluation_between_steps_disturbs_nothing() {
     let rows = numbers(1, 200 * 5, 1.0);
     for t in 1..=3 {
         disturbed.step(id, &job(t)).unwrap();
-        disturbed.run(look, &Job { rows: 200, inputs: &[&rows], seed: 0, first_row: 0 }).unwrap();
+        disturbed.run(look, &Job { rows: 200, inputs: &[&rows], seed: 0, first_row: 0, ..Job::default() }).unwrap();
     }
     assert_eq!(plain.loss().unwrap(), disturbed.loss().unwrap());
     // The rest of the weights is computed from these by whatever program runs next.
@@ -353,7 +353,7 @@ fn no_samples_are_no_work() {
     let mut program = looker(&plan);
     program.outputs = program.inputs.clone();
     let id = session.compile(program, 10).unwrap();
-    let outputs = session.run(id, &Job { rows: 0, inputs: &[&[]], seed: 0, first_row: 0 }).unwrap();
+    let outputs = session.run(id, &Job { rows: 0, inputs: &[&[]], seed: 0, first_row: 0, ..Job::default() }).unwrap();
     assert_eq!(outputs, [Vec::<f32>::new()]);
     assert!(session.gradients().unwrap().iter().all(|&g| g == 0.0));
 }
