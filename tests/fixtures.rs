@@ -1,10 +1,12 @@
-//! Every fixture of kind flow, on every engine, within the bounds of the spec (section 7).
+//! Every fixture, on every engine, within the bounds of the spec (section 7).
 
 mod common;
 
 use common::compare::{Tolerance, assert_close};
 use common::engines;
 use common::fixture::Fixture;
+use common::oracle::Kind;
+use hintflow::flow::Encoded;
 use hintflow::{Engine, Flow};
 
 const VALUES: Tolerance = Tolerance::relative(1e-4);
@@ -17,16 +19,30 @@ fn f32s(values: &[f64]) -> Vec<f32> {
 fn check(name: &str, engine: &Engine) {
     let fixture = Fixture::load(name);
     let flow = Flow::load(&fixture.model_path(), engine).expect("model");
-    let x = f32s(fixture.x());
+    let (x, y, latent) = (f32s(fixture.x()), f32s(fixture.y()), f32s(fixture.data("in.latent")));
 
-    let encoded = flow.encode(&x).expect("encode");
-    assert_close("z", &encoded.z, fixture.data("out.z"), VALUES);
-    assert_close("log-det", &encoded.log_det, fixture.data("out.logdet"), VALUES);
-
-    let decoded = flow.decode(&f32s(fixture.data("in.latent"))).expect("decode");
-    assert_close("inverse", &decoded, fixture.data("out.inverse"), VALUES);
-
-    let (loss, gradients) = flow.loss_gradients(&x).expect("gradients");
+    let assert_lane = |lane: &str, encoded: &Encoded| {
+        assert_close(&format!("z{lane}"), &encoded.z, fixture.data(&format!("out.z{lane}")), VALUES);
+        assert_close(&format!("log-det{lane}"), &encoded.log_det, fixture.data(&format!("out.logdet{lane}")), VALUES);
+    };
+    if fixture.spec.kind == Kind::Hint {
+        let lanes = flow.encode_joint(&y, &x).expect("encode");
+        assert_lane("_y", &lanes.y);
+        assert_lane("_x", &lanes.x);
+    }
+    let (decoded, (loss, gradients)) = match fixture.spec.kind {
+        Kind::Flow => {
+            assert_lane("", &flow.encode(&x).expect("encode"));
+            (flow.decode(&latent), flow.loss_gradients(&x).expect("gradients"))
+        }
+        Kind::Cinn | Kind::Hint => {
+            let given = flow.given(&y).expect("observations");
+            let lane = if fixture.spec.kind == Kind::Hint { "_x" } else { "" };
+            assert_lane(lane, &given.encode(&x).expect("encode"));
+            (given.decode(&latent), given.loss_gradients(&x).expect("gradients"))
+        }
+    };
+    assert_close("inverse", &decoded.expect("decode"), fixture.data("out.inverse"), VALUES);
     assert_close("loss", &[loss], fixture.data("out.loss"), VALUES);
     let mut seen = 0;
     for (tensor, got) in gradients.tensors.iter().filter(|(_, g)| !g.is_empty()) {
@@ -49,6 +65,8 @@ macro_rules! fixtures {
 }
 
 fixtures!(
+    cinn_n20_c2,
+    cinn_n7_c4_full_output,
     flow_n100_depth2,
     flow_n1_nomix,
     flow_n20_depth0,
@@ -56,4 +74,6 @@ fixtures!(
     flow_n20_full_output,
     flow_n3_exp,
     flow_n7_householder,
+    hint_n20_c2,
+    hint_n5_c1_householder,
 );

@@ -6,7 +6,7 @@ use super::{Flow, Memory, ModelFile, init};
 use crate::data::standardize::Standardizer;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::plan::{ConditionOn, Mixing, Plan, Scale, Spec, budget};
+use crate::plan::{ConditionOn, Kind, Mixing, Plan, Scale, Spec, budget};
 
 /// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
 /// fixed mixing, the soft clamp, and initial weights of deviation 0.005 (spec, sections 1 to 5).
@@ -86,6 +86,19 @@ impl FlowBuilder {
     /// Log-scale function.
     pub fn scale(mut self, scale: Scale) -> Self {
         self.spec.scale = scale;
+        self
+    }
+
+    /// Makes it a conditional flow z = T(x | y) with that many conditions y (spec, section 4).
+    pub fn cinn(mut self, conditions: u32) -> Self {
+        (self.spec.kind, self.spec.cond_dim) = (Kind::Cinn, conditions);
+        self
+    }
+
+    /// Makes it a flow of x and of that many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint density,
+    /// the evidence and the posterior (spec, section 4).
+    pub fn hint(mut self, conditions: u32) -> Self {
+        (self.spec.kind, self.spec.cond_dim) = (Kind::Hint, conditions);
         self
     }
 

@@ -1,28 +1,38 @@
 //! Models on top of programs: encode, decode, density, samples, gradients.
 //!
 //! A [`Flow`] is a model on a device. It records its programs with the `tape` when they are first used
-//! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out.
+//! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out. Of conditional models [`Flow::given`] takes the
+//! conditions, and gives what an unconditional flow has itself; what a `hint` knows of x and y together are methods of
+//! [`Flow`] whose names say `joint` or `evidence`.
 
 mod builder;
+mod given;
+mod gradients;
 mod init;
+mod inner;
+mod joint;
 mod model_file;
+mod outer;
 pub(crate) mod programs;
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use builder::FlowBuilder;
+pub use given::Given;
+pub use gradients::Gradients;
+pub use joint::Lanes;
 pub use model_file::ModelFile;
 
 pub use crate::tape::Memory;
 
 use crate::data::standardize::Standardizer;
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{Plan, Spec};
+use programs::Name;
 
-/// An unconditional normalizing flow z = T(x) on a device (paper, eqs. 1 to 6).
+/// A normalizing flow on a device (paper, eqs. 1 to 6): z = T(x), z = T(x | y), or [z_y, z_x] = T(y, x).
 ///
 /// All methods take and give rows one after the other (row-major) in the user's units; a standardisation that belongs
 /// to the model is applied inside and its Jacobian is part of every log-determinant and density. A `Flow` is `Send` and
@@ -40,7 +50,7 @@ pub struct Flow {
 struct Loaded {
     session: Box<dyn Session>,
     /// The programs and the number of samples each was compiled for.
-    compiled: Vec<((programs::Name, usize), ProgramId)>,
+    compiled: Vec<((Name, usize), ProgramId)>,
 }
 
 /// Latent vectors of some rows, with their log-determinants.
@@ -50,15 +60,6 @@ pub struct Encoded {
     pub z: Vec<f32>,
     /// `log |det dz/dx|` of each row in nats, (B), with respect to x in the user's units.
     pub log_det: Vec<f32>,
-}
-
-/// Gradient of a scalar with respect to every trained tensor, and to x.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gradients {
-    /// Name of the tensor as in the model file, and its gradient, row-major in the tensor's shape.
-    pub tensors: Vec<(String, Vec<f32>)>,
-    /// Gradient with respect to x in the user's units, row-major (B, N).
-    pub x: Vec<f32>,
 }
 
 /// Samples that one compilation is sized for. Larger jobs run in tiles.
@@ -156,59 +157,35 @@ impl Flow {
         self.standardize.as_ref()
     }
 
-    /// z and log-determinant of rows x, row-major (B, N).
+    /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N.
+    /// [`Error::Shape`] where the length of `x` is not a multiple of N, [`Error::Config`] where the model has conditions.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
-        let rows = self.rows("x", x)?;
-        let Some(s) = &self.standardize else { return self.encode_inner(x, rows) };
-        let mut encoded = self.encode_inner(&self.inner(x)?, rows)?;
-        let jacobian = -s.ln_scale_sum();
-        encoded.log_det.iter_mut().for_each(|l| *l = (f64::from(*l) + jacobian) as f32);
-        Ok(encoded)
-    }
-
-    /// [`Flow::encode`] of rows that are standardised already, without the Jacobian of the standardisation.
-    pub(crate) fn encode_inner(&self, x: &[f32], rows: usize) -> Result<Encoded> {
-        let mut outputs = self.run(programs::Name::Encode, &[x], rows, 0, 0)?.into_iter();
-        match (outputs.next(), outputs.next()) {
-            (Some(z), Some(log_det)) => Ok(Encoded { z, log_det }),
-            _ => unreachable!("the encode program has two outputs"),
-        }
+        self.unconditional()?.encode(x)
     }
 
     /// x of latent rows z, row-major (B, N): the inverse of [`Flow::encode`].
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `z` is not a multiple of N.
+    /// As those of [`Flow::encode`].
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
-        let rows = self.rows("z", z)?;
-        self.undo(self.decode_inner(z, rows)?)
-    }
-
-    /// [`Flow::decode`] to rows that are still standardised.
-    pub(crate) fn decode_inner(&self, z: &[f32], rows: usize) -> Result<Vec<f32>> {
-        Ok(self.run(programs::Name::Decode, &[z], rows, 0, 0)?.swap_remove(0))
+        self.unconditional()?.decode(z)
     }
 
     /// Log-density of rows x in nats, in the user's units (spec, section 4):
     /// `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N.
+    /// As those of [`Flow::encode`].
     pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
-        let Encoded { z, log_det } = self.encode(x)?;
-        let n = self.plan.spec.dim as usize;
-        let constant = 0.5 * n as f64 * std::f64::consts::TAU.ln();
-        let density = |z: &[f32], log_det: f32| (f64::from(log_det) - half_square(z) - constant) as f32;
-        Ok(z.chunks_exact(n).zip(log_det).map(|(z, log_det)| density(z, log_det)).collect())
+        self.unconditional()?.log_prob(x)
     }
 
     /// `n` samples, row-major (n, N). Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] where the device fails.
+    /// [`Error::DeviceLost`] where the device fails, [`Error::Config`] where the model has conditions.
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_from(n, seed, 0)
     }
@@ -216,100 +193,46 @@ impl Flow {
     /// Samples number `first..first + n` of a seed, for drawing a large number in pieces.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] where the device fails.
+    /// As those of [`Flow::sample`].
     pub fn sample_from(&self, n: usize, seed: u64, first: u64) -> Result<Vec<f32>> {
-        let x = self.run(programs::Name::Sample, &[], n, seed, first)?.swap_remove(0);
-        self.undo(x)
+        self.unconditional()?;
+        let job = Job { rows: n, seed, first_row: first, ..Job::default() };
+        self.undo(self.run(Name::Sample, &job)?.swap_remove(0))
     }
 
-    /// Mean loss of rows x and its gradients (spec, section 5): mean of `|z|^2 / 2 - log |det dz/dx|`, not clamped,
-    /// without L2. With a standardised model the loss is that of the standardised rows, as in training.
+    /// Mean loss of rows x of an unconditional flow and its gradients (spec, section 5): mean of
+    /// `|z|^2 / 2 - log |det dz/dx|`, not clamped, without L2. With a standardised model the loss is that of the
+    /// standardised rows, as in training.
     ///
     /// # Errors
-    /// [`Error::Shape`] where `x` has no rows or its length is not a multiple of N.
+    /// [`Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`Error::Config`] where the model has
+    /// conditions.
     pub fn loss_gradients(&self, x: &[f32]) -> Result<(f32, Gradients)> {
-        let rows = self.rows("x", x)?;
-        if rows == 0 {
-            return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
-        }
-        let (mut outputs, gradients) =
-            self.run_backward(programs::Name::LossGradients(self.memory), &[&self.inner(x)?], rows)?;
-        let d_x = outputs.swap_remove(1);
-        let loss = outputs.swap_remove(0).iter().map(|&l| f64::from(l)).sum::<f64>() / rows as f64;
-        Ok((loss as f32, self.name_gradients(&gradients, d_x)))
+        self.unconditional()?.loss_gradients(x)
     }
 
     /// Vector-Jacobian product: gradients of `sum(d_z * z) + sum(d_log_det * log_det)` over rows x, for any seeds
     /// `d_z` (B, N) and `d_log_det` (B). `d_z = -z` and `d_log_det = 1` give the gradient of the log-density in x.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the lengths do not agree.
+    /// [`Error::Shape`] where the lengths do not agree, [`Error::Config`] where the model has conditions.
     pub fn vjp(&self, x: &[f32], d_z: &[f32], d_log_det: &[f32]) -> Result<Gradients> {
-        let rows = self.rows("x", x)?;
-        let agree = |what: &str, expected, got| match expected == got {
-            true => Ok(()),
-            false => Err(Error::Shape { what: what.into(), expected, got }),
-        };
-        agree("d_z", x.len(), d_z.len())?;
-        agree("d_log_det", rows, d_log_det.len())?;
-        let inputs: [&[f32]; 3] = [&self.inner(x)?, d_z, d_log_det];
-        let (mut outputs, gradients) = self.run_backward(programs::Name::Vjp(self.memory), &inputs, rows)?;
-        Ok(self.name_gradients(&gradients, outputs.swap_remove(0)))
+        self.unconditional()?.vjp(x, d_z, d_log_det)
+    }
+
+    /// Runs a program.
+    fn run(&self, name: Name, job: &Job<'_>) -> Result<Vec<Vec<f32>>> {
+        let mut loaded = self.loaded();
+        let id = loaded.program(name, &self.plan, TYPICAL_ROWS)?;
+        loaded.session.run(id, job)
     }
 
     /// Runs a program and takes the gradients it leaves, before another thread can run one.
-    fn run_backward(&self, name: programs::Name, inputs: &[&[f32]], rows: usize) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
+    fn run_backward(&self, name: Name, job: &Job<'_>) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
         let mut loaded = self.loaded();
         let id = loaded.program(name, &self.plan, TYPICAL_ROWS)?;
-        let outputs = loaded.session.run(id, &Job { rows, inputs, ..Job::default() })?;
+        let outputs = loaded.session.run(id, job)?;
         Ok((outputs, loaded.session.gradients()?))
-    }
-
-    fn name_gradients(&self, all: &[f32], mut d_x: Vec<f32>) -> Gradients {
-        if let Some(s) = &self.standardize {
-            let scales = s.scale.iter().cycle();
-            d_x.iter_mut().zip(scales).for_each(|(d, scale)| *d = (f64::from(*d) / scale) as f32);
-        }
-        let trained = self.plan.layout.tensors.iter().filter(|t| t.range().end <= self.plan.layout.trained);
-        let tensors = trained.map(|t| (t.name.clone(), all[t.range()].to_vec())).collect();
-        Gradients { tensors, x: d_x }
-    }
-
-    /// Rows in the units of the networks: standardised where the model has a standardisation.
-    pub(crate) fn inner<'a>(&self, x: &'a [f32]) -> Result<Cow<'a, [f32]>> {
-        let Some(s) = &self.standardize else { return Ok(x.into()) };
-        let mut inner = x.to_vec();
-        s.apply(&mut inner)?;
-        Ok(inner.into())
-    }
-
-    fn undo(&self, mut x: Vec<f32>) -> Result<Vec<f32>> {
-        if let Some(s) = &self.standardize {
-            s.undo(&mut x)?;
-        }
-        Ok(x)
-    }
-
-    fn rows(&self, what: &str, values: &[f32]) -> Result<usize> {
-        let n = self.plan.spec.dim as usize;
-        if !values.len().is_multiple_of(n) {
-            let what = format!("{what} must hold whole rows of {n} values; values beyond the last whole row");
-            return Err(Error::Shape { what, expected: 0, got: values.len() % n });
-        }
-        Ok(values.len() / n)
-    }
-
-    fn run(
-        &self,
-        name: programs::Name,
-        inputs: &[&[f32]],
-        rows: usize,
-        seed: u64,
-        first_row: u64,
-    ) -> Result<Vec<Vec<f32>>> {
-        let mut loaded = self.loaded();
-        let id = loaded.program(name, &self.plan, TYPICAL_ROWS)?;
-        loaded.session.run(id, &Job { rows, inputs, seed, first_row, ..Job::default() })
     }
 
     fn loaded(&self) -> MutexGuard<'_, Loaded> {
@@ -324,17 +247,17 @@ impl Flow {
 
     /// The program that draws samples.
     pub(crate) fn sampler(&self) -> Result<ProgramId> {
-        self.compiled(programs::Name::Sample, TYPICAL_ROWS)
+        self.compiled(Name::Sample, TYPICAL_ROWS)
     }
 
     /// The program of that name, compiled for `rows` samples at a time when it is first asked for.
-    pub(crate) fn compiled(&self, name: programs::Name, rows: usize) -> Result<ProgramId> {
+    pub(crate) fn compiled(&self, name: Name, rows: usize) -> Result<ProgramId> {
         self.loaded().program(name, &self.plan, rows)
     }
 }
 
 impl Loaded {
-    fn program(&mut self, name: programs::Name, plan: &Arc<Plan>, rows: usize) -> Result<ProgramId> {
+    fn program(&mut self, name: Name, plan: &Arc<Plan>, rows: usize) -> Result<ProgramId> {
         // How a batch is cut, and so the last bits of its sums, may depend on the number it was compiled for.
         if let Some((_, id)) = self.compiled.iter().find(|(key, _)| *key == (name, rows)) {
             return Ok(*id);
@@ -348,4 +271,15 @@ impl Loaded {
 /// `|z|^2 / 2` in f64.
 pub(crate) fn half_square(z: &[f32]) -> f64 {
     0.5 * z.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>()
+}
+
+/// Log-densities of rows in nats (spec, section 4): `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
+fn log_density(encoded: &Encoded) -> Vec<f64> {
+    let Encoded { z, log_det } = encoded;
+    if log_det.is_empty() {
+        return Vec::new();
+    }
+    let n = z.len() / log_det.len();
+    let constant = 0.5 * n as f64 * std::f64::consts::TAU.ln();
+    z.chunks_exact(n).zip(log_det).map(|(z, &log_det)| f64::from(log_det) - half_square(z) - constant).collect()
 }

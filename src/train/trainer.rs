@@ -219,8 +219,8 @@ impl<'a> Trainer<'a> {
         Ok(report)
     }
 
-    /// Mean loss of the held-out rows, and their LL: mean log-density per dimension in the user's units without the
-    /// constant of the normal distribution (spec, section 5). None where no rows are held out.
+    /// Mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units without
+    /// the constant of the normal distribution (spec, section 5). None where no rows are held out.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -228,16 +228,16 @@ impl<'a> Trainer<'a> {
         if self.data.test.is_empty() {
             return Ok(None);
         }
-        let n = self.data.dim;
-        let mut sum = 0.0;
-        for rows in self.data.test.chunks(SCORED_ROWS * n) {
-            let encoded = self.flow.encode_inner(rows, rows.len() / n)?;
-            let losses = encoded.z.chunks_exact(n).zip(&encoded.log_det).map(|(z, l)| half_square(z) - f64::from(*l));
-            sum += losses.sum::<f64>();
+        let columns = self.flow.spec().row_columns() as usize;
+        let (mut loss, mut ll) = (0.0, 0.0);
+        for rows in self.data.test.chunks(SCORED_ROWS * columns) {
+            let scores = self.flow.score_rows(rows)?;
+            loss += scores.loss;
+            ll += scores.ll;
         }
-        let loss = sum / self.data.test_rows() as f64;
+        let rows = self.data.test_rows() as f64;
         let jacobian = self.data.standardize.as_ref().map_or(0.0, |s| s.ln_scale_sum());
-        Ok(Some((loss, (-loss - jacobian) / n as f64)))
+        Ok(Some((loss / rows, (ll / rows - jacobian) / self.data.dim as f64)))
     }
 
     /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and
@@ -250,12 +250,11 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn inverse_error(&self) -> Result<f64> {
-        let n = self.data.dim;
+        let n = self.flow.spec().row_columns() as usize;
         let all = if self.data.test.is_empty() { &self.data.train[..] } else { &self.data.test[..] };
         let x = &all[..all.len().min(1000 * n)];
         let rows = x.len() / n;
-        let z = self.flow.encode_inner(x, rows)?.z;
-        let back = self.flow.decode_inner(&z, rows)?;
+        let back = self.flow.round_trip(x)?;
         let square = |values: &[f32]| 2.0 * half_square(values);
         let distance = |(x, back): (&[f32], &[f32])| {
             x.iter().zip(back).map(|(x, back)| (f64::from(*x) - f64::from(*back)).powi(2)).sum::<f64>().sqrt()

@@ -1,0 +1,177 @@
+//! A conditional model with its conditions: z = T(x | y), p(x | y) (spec, section 4).
+
+use std::borrow::Cow;
+
+use super::programs::Name;
+use super::{Encoded, Flow, log_density};
+use crate::engine::{Groups, Job};
+use crate::error::{Error, Result};
+use crate::plan::Kind;
+
+/// Some observations y and the model that knows x given them, see [`Flow::given`].
+///
+/// Of a `cinn` that is the model itself, of a `hint` its x lane: the posterior. Rows of x belong to the observations one
+/// by one; a single observation stands for any number of rows.
+pub struct Given<'a> {
+    pub(super) flow: &'a Flow,
+    /// Conditions in the user's units, row-major (rows, C); empty for an unconditional flow.
+    user: &'a [f32],
+    /// Conditions in the units of the networks.
+    inner: Cow<'a, [f32]>,
+    /// Number of observations, None where there are no conditions.
+    observations: Option<usize>,
+    /// Number of the first observation.
+    first: u32,
+}
+
+impl Flow {
+    /// The model given observations y, row-major (B, C), in the user's units.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model has no conditions, [`Error::Shape`] where `y` has no rows or its length is not a
+    /// multiple of C.
+    pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Given<'a>> {
+        if self.plan.spec.kind == Kind::Flow {
+            let what = "the model is an unconditional `flow`: it has no conditions to be given";
+            return Err(Error::config("model.kind", what));
+        }
+        let observations = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
+        if observations == 0 {
+            return Err(Error::Shape { what: "observations".into(), expected: 1, got: 0 });
+        }
+        Ok(Given { flow: self, user: y, inner: self.inner_y(y)?, observations: Some(observations), first: 0 })
+    }
+
+    /// An unconditional flow as one that is given nothing.
+    pub(super) fn unconditional(&self) -> Result<Given<'_>> {
+        let spec = &self.plan.spec;
+        if spec.kind == Kind::Flow {
+            return Ok(Given { flow: self, user: &[], inner: Cow::Borrowed(&[]), observations: None, first: 0 });
+        }
+        let (kind, c) = (spec.kind.name(), spec.cond_dim);
+        let what =
+            format!("the model is a `{kind}` with {c} conditions: it must be given observations (`Flow::given`)");
+        Err(Error::config("model.kind", what))
+    }
+
+    /// Number of rows of `columns` values.
+    pub(super) fn whole_rows(&self, what: &str, columns: u32, values: &[f32]) -> Result<usize> {
+        let n = columns as usize;
+        if !values.len().is_multiple_of(n) {
+            let what = format!("{what} must hold whole rows of {n} values; values beyond the last whole row");
+            return Err(Error::Shape { what, expected: 0, got: values.len() % n });
+        }
+        Ok(values.len() / n)
+    }
+}
+
+impl Given<'_> {
+    /// Counts the observations from `first` on, so that samples for a part of a list are those that the whole list has
+    /// there. Otherwise they count from 0.
+    #[must_use = "the observations are given back"]
+    pub fn numbered_from(self, first: u32) -> Self {
+        Self { first, ..self }
+    }
+
+    /// Number of observations.
+    pub fn observations(&self) -> usize {
+        self.observations.unwrap_or(0)
+    }
+
+    /// z and log-determinant of rows x, row-major (B, N); of a `hint` those of the x lane.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where the length of `x` is not a multiple of N, or its rows are not as many as the observations.
+    pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
+        let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
+        let mut encoded = self.flow.encode_inner(&self.inner_for(rows), &self.flow.inner_x(x)?, rows)?;
+        self.flow.add_jacobian_x(x, &mut encoded.log_det);
+        Ok(encoded)
+    }
+
+    /// x of latent rows z, row-major (B, N): the inverse of [`Given::encode`].
+    ///
+    /// # Errors
+    /// As those of [`Given::encode`].
+    pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
+        let rows = self.rows("z", self.flow.plan.spec.dim, z)?;
+        self.flow.undo(self.flow.decode_inner(&self.inner_for(rows), z, rows)?)
+    }
+
+    /// `log p(x | y)` of rows x in nats, in the user's units (spec, section 4).
+    ///
+    /// # Errors
+    /// As those of [`Given::encode`].
+    pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
+        Ok(log_density(&self.encode(x)?).into_iter().map(|density| density as f32).collect())
+    }
+
+    /// `n` samples of x for each observation, row-major (observations * n, N), those of an observation together.
+    ///
+    /// Sample i of observation k depends on the seed, i, k and the observation alone: not on `n`, nor on the others.
+    ///
+    /// # Errors
+    /// As those of [`Given::sample_rows`].
+    pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
+        self.sample_rows(n, seed, 0, self.observations() * n)
+    }
+
+    /// `rows` rows from row `first` on of what [`Given::sample`] gives, for drawing a large number in pieces.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where there are not so many, [`Error::Config`] where `n` is 2^31 or more,
+    /// [`Error::DeviceLost`] where the device fails.
+    pub fn sample_rows(&self, n: usize, seed: u64, first: usize, rows: usize) -> Result<Vec<f32>> {
+        let Some(group) = u32::try_from(n).ok().filter(|&n| n < 1 << 31) else {
+            return Err(Error::config(
+                "n",
+                format!("is {n}: at most 2147483647 samples of an observation are possible"),
+            ));
+        };
+        let all = self.observations() * n;
+        if first + rows > all {
+            return Err(Error::Shape {
+                what: "rows of the samples (at most)".into(),
+                expected: all,
+                got: first + rows,
+            });
+        }
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        let c = self.flow.plan.spec.cond_dim as usize;
+        let y: Vec<f32> = (first..first + rows).flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
+        let groups = Groups { rows: group, first: self.first + (first / n) as u32 };
+        let job = Job { rows, inputs: &[&y], seed, first_row: (first % n) as u64, groups };
+        self.flow.undo(self.flow.run(Name::Sample, &job)?.swap_remove(0))
+    }
+
+    /// Number of rows of some values, which must be as many as the observations.
+    pub(super) fn rows(&self, what: &str, columns: u32, values: &[f32]) -> Result<usize> {
+        let rows = self.flow.whole_rows(what, columns, values)?;
+        match self.observations {
+            Some(observations) if observations > 1 && observations != rows => {
+                let what = format!("rows of {what}, one for each observation");
+                Err(Error::Shape { what, expected: observations, got: rows })
+            }
+            _ => Ok(rows),
+        }
+    }
+
+    /// The conditions of that many rows, in the units of the networks.
+    pub(super) fn inner_for(&self, rows: usize) -> Cow<'_, [f32]> {
+        self.repeat(&self.inner, rows)
+    }
+
+    /// The same in the user's units.
+    pub(super) fn user_for(&self, rows: usize) -> Cow<'_, [f32]> {
+        self.repeat(self.user, rows)
+    }
+
+    fn repeat<'b>(&self, y: &'b [f32], rows: usize) -> Cow<'b, [f32]> {
+        match self.observations {
+            Some(1) if rows != 1 => y.repeat(rows).into(),
+            _ => y.into(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a `hint` knows of x and y together: joint density, evidence, joint samples (spec, section 4).
+
+use super::programs::Name;
+use super::{Encoded, Flow, log_density};
+use crate::engine::Job;
+use crate::error::{Error, Result};
+use crate::plan::Kind;
+
+/// Something for each of the two lanes of a `hint`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lanes<T> {
+    /// Of the lane of conditions.
+    pub y: T,
+    /// Of the lane of x, given y.
+    pub x: T,
+}
+
+impl Lanes<Vec<f32>> {
+    /// The two outputs of a program, y first.
+    pub(super) fn of_two(outputs: Vec<Vec<f32>>) -> Self {
+        match <[Vec<f32>; 2]>::try_from(outputs) {
+            Ok([y, x]) => Self { y, x },
+            Err(_) => unreachable!("the program has an output for each lane"),
+        }
+    }
+}
+
+impl Flow {
+    /// Both lanes of rows y (B, C) and x (B, N): z_y with `log |det dz_y/dy|`, and z_x with `log |det dz_x/dx|`, given y.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model is not a `hint`, [`Error::Shape`] where the lengths do not agree.
+    pub fn encode_joint(&self, y: &[f32], x: &[f32]) -> Result<Lanes<Encoded>> {
+        let rows = self.joint_rows(y, x)?;
+        let mut lanes = self.encode_lanes(&self.inner_y(y)?, &self.inner_x(x)?, rows)?;
+        self.add_jacobian_y(y, &mut lanes.y.log_det);
+        self.add_jacobian_x(x, &mut lanes.x.log_det);
+        Ok(lanes)
+    }
+
+    /// y and x of latent rows z_y (B, C) and z_x (B, N): the inverse of [`Flow::encode_joint`].
+    ///
+    /// # Errors
+    /// As those of [`Flow::encode_joint`].
+    pub fn decode_joint(&self, z_y: &[f32], z_x: &[f32]) -> Result<Lanes<Vec<f32>>> {
+        let rows = self.joint_rows(z_y, z_x)?;
+        let Lanes { y, x } = self.decode_lanes(Lanes { y: z_y, x: z_x }, rows)?;
+        Ok(Lanes { y: self.undo_y(y)?, x: self.undo(x)? })
+    }
+
+    /// `log p(y, x)` of rows in nats, in the user's units.
+    ///
+    /// # Errors
+    /// As those of [`Flow::encode_joint`].
+    pub fn log_prob_joint(&self, y: &[f32], x: &[f32]) -> Result<Vec<f32>> {
+        let Lanes { y, x } = self.encode_joint(y, x)?;
+        Ok(log_density(&y).into_iter().zip(log_density(&x)).map(|(y, x)| (y + x) as f32).collect())
+    }
+
+    /// `log p(y)` of rows y (B, C) in nats, in the user's units: how usual the observations are among those of the training.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model is not a `hint`, [`Error::Shape`] where the length is not a multiple of C.
+    pub fn log_evidence(&self, y: &[f32]) -> Result<Vec<f32>> {
+        self.two_lanes()?;
+        let rows = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
+        let mut encoded = self.encode_y(&self.inner_y(y)?, rows)?;
+        self.add_jacobian_y(y, &mut encoded.log_det);
+        Ok(log_density(&encoded).into_iter().map(|density| density as f32).collect())
+    }
+
+    /// `n` samples of y (n, C) and x (n, N) together. Sample i of a seed is the same whatever `n` is.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model is not a `hint`, [`Error::DeviceLost`] where the device fails.
+    pub fn sample_joint(&self, n: usize, seed: u64) -> Result<Lanes<Vec<f32>>> {
+        self.sample_joint_from(n, seed, 0)
+    }
+
+    /// Samples number `first..first + n` of a seed, for drawing a large number in pieces.
+    ///
+    /// # Errors
+    /// As those of [`Flow::sample_joint`].
+    pub fn sample_joint_from(&self, n: usize, seed: u64, first: u64) -> Result<Lanes<Vec<f32>>> {
+        self.two_lanes()?;
+        let job = Job { rows: n, seed, first_row: first, ..Job::default() };
+        let Lanes { y, x } = Lanes::of_two(self.run(Name::SampleJoint, &job)?);
+        Ok(Lanes { y: self.undo_y(y)?, x: self.undo(x)? })
+    }
+
+    fn joint_rows(&self, y: &[f32], x: &[f32]) -> Result<usize> {
+        self.two_lanes()?;
+        let of_y = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
+        let of_x = self.whole_rows("x", self.plan.spec.dim, x)?;
+        match of_y == of_x {
+            true => Ok(of_x),
+            false => Err(Error::Shape { what: "rows of x, one for each row of y".into(), expected: of_y, got: of_x }),
+        }
+    }
+
+    fn two_lanes(&self) -> Result<()> {
+        if self.plan.spec.kind == Kind::Hint {
+            return Ok(());
+        }
+        let kind = self.plan.spec.kind.name();
+        let what = format!("the model is a `{kind}`; only a `hint` has a density of its conditions and joint samples");
+        Err(Error::config("model.kind", what))
+    }
+}
