@@ -7,10 +7,13 @@
 //! Letters: B samples; N the columns that a map transforms, with two lanes those of [y, x]; C the conditions that its
 //! networks are given beside them, none in a `flow`. Shapes are (features, samples).
 
+mod shortcuts;
+
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::plan::Plan;
+pub(crate) use shortcuts::{shortcuts, uses};
 
 /// Index into [`Plan::stages`].
 pub(crate) type StageId = usize;

@@ -15,17 +15,19 @@ pub(crate) fn forward(shape: Shape, mix: &Mix, transpose: bool, weights: &[f32],
     }
 }
 
-/// `d_from = Q^T d_to`; where Q is trained, sums `d_to from^T` in its gradient.
+/// `d_from = Q^T d_to`, where it is wanted; where Q is trained, sums `d_to from^T` in its gradient.
 pub(crate) fn backward(
     shape: Shape,
     mix: &Mix,
     weights: &[f32],
     from: &[f32],
     d_to: &[f32],
-    d_from: &mut [f32],
+    d_from: Option<&mut [f32]>,
     gradients: &mut Gradients<'_>,
 ) {
-    forward(shape, mix, true, weights, d_to, d_from);
+    if let Some(d_from) = d_from {
+        forward(shape, mix, true, weights, d_to, d_from);
+    }
     if mix.reflections.is_some() {
         let n = mix.dim as usize;
         let d_q = &mut gradients.values[mix.q as usize..mix.q as usize + n * n];

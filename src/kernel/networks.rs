@@ -171,7 +171,7 @@ fn hidden_layers(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: 
     product::forward(block, second, w, h1, h2, Start::Bias(b), End::Relu);
 }
 
-/// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`. `first` and `second` are as
+/// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`, where it is wanted. `first` and `second` are as
 /// the forward pass left them; networks that are computed again use their rows once more. Conditions get no gradient.
 #[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::NetworksBackward`")]
 pub(crate) fn backward(
@@ -182,7 +182,7 @@ pub(crate) fn backward(
     [first, second]: [&mut [f32]; 2],
     d_st: &[f32],
     [d_first, d_second]: [&mut [f32]; 2],
-    d_x: &mut [f32],
+    mut d_x: Option<&mut [f32]>,
     gradients: &mut Gradients<'_>,
 ) {
     let keep = Keep::of(stage, true);
@@ -190,7 +190,7 @@ pub(crate) fn backward(
         let matrices = layers(node);
         let [of_x, of_given] = first_layer(node);
         let inputs = inputs.of(shape, node);
-        let d_upper = shape.rows_of_mut(d_x, node.upper_first, node.upper);
+        let mut d_upper = d_x.as_deref_mut().map(|d_x| shape.rows_of_mut(d_x, node.upper_first, node.upper));
         for (which, net) in [node.s, node.t].iter().enumerate() {
             let which = which as u32;
             let d_out = shape.rows_of(d_st, node.st + which * node.lower, node.lower);
@@ -207,10 +207,12 @@ pub(crate) fn backward(
                     hidden_layers(block, node, net, weights, inputs.from(at), [&mut *h1, &mut *h2]);
                 }
                 let (d_h1, d_h2) = (&mut d_h1[at..], &mut d_h2[at..]);
-                let d_upper = d_upper.get_mut(at..).unwrap_or_default();
                 product::data_gradient(block, matrices[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));
                 product::data_gradient(block, matrices[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
-                product::data_gradient(block, of_x, w(0), d_h1, d_upper, Start::Add, End::Linear);
+                // That of a node without upper columns is empty.
+                if let Some(d_upper) = d_upper.as_deref_mut().and_then(|d| d.get_mut(at..)) {
+                    product::data_gradient(block, of_x, w(0), d_h1, d_upper, Start::Add, End::Linear);
+                }
             }
             let mut add = |index: usize, matrix, first, d_out: &[f32], x: &[f32], bias| {
                 layer_gradient(shape, Columns { net, index, matrix, first, bias }, d_out, x, gradients);

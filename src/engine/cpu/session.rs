@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kernel::reflect::Reflections;
 use crate::kernel::{Gradients, Tile, adam};
 use crate::plan::{Mix, Plan};
-use crate::program::{Program, StepOp};
+use crate::program::{Program, StepOp, shortcuts};
 
 /// Weights of one task of the parallel update.
 const UPDATE_SLICE: usize = 1 << 13;
@@ -42,6 +42,8 @@ struct Compiled {
     /// Whether the first tile of a group writes its gradients. Where not every gradient is written, or one twice, they are
     /// cleared and added to.
     first_writes: bool,
+    /// The operations that are shortened.
+    short: Vec<bool>,
     /// Arenas that no thread uses at the moment.
     idle: Mutex<Vec<Tile>>,
 }
@@ -136,7 +138,7 @@ impl CpuSession {
             let range = tiling.rows(i);
             let place = Place { source, first: range.start, batch: rows };
             compiled.with_tile(tiling.capacity(), range.len(), |tile| {
-                let loss = model.run(program, tile, &place, gradients, clock.as_ref());
+                let loss = model.run(program, &compiled.short, tile, &place, gradients, clock.as_ref());
                 if let Some(piece) = pieces.get(i) {
                     let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
                     for (buffer, samples) in program.outputs.iter().zip(piece.iter_mut()) {
@@ -266,7 +268,8 @@ fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Ve
 impl Session for CpuSession {
     fn compile(&mut self, program: Program, _rows: usize) -> Result<ProgramId> {
         let first_writes = program.writes_every_gradient_once();
-        let compiled = Compiled { program, first_writes, idle: Mutex::new(Vec::new()) };
+        let short = shortcuts(&program);
+        let compiled = Compiled { program, first_writes, short, idle: Mutex::new(Vec::new()) };
         if compiled.program.has_gradients() && self.partials.is_empty() {
             let len = self.model.plan.layout.gradient_len();
             let groups = groups(&self.model.plan);
@@ -430,5 +433,27 @@ mod tests {
         assert!(gradients[..plan.layout.trained].iter().all(|&g| g == 0.0));
         let mix = plan.mixes().next().unwrap();
         assert!(gradients[mix.q as usize..][..9].iter().all(|&g| (g - 5.0 * 0.09).abs() < 1e-6));
+    }
+
+    /// Gradients of columns that nobody reads are left out, and those of the weights keep their bits.
+    #[test]
+    fn unread_gradients_change_no_others() {
+        for mixing in [crate::plan::Mixing::Fixed, crate::plan::Mixing::Householder] {
+            let plan = Arc::new(Plan::new(&Spec { dim: 5, width: 50, mixing, ..Spec::default() }).unwrap());
+            let whole = record(Name::LossGradients(Memory::Stored), &plan);
+            let short = Program { outputs: vec![whole.outputs[0]], ..whole.clone() };
+            let left_out = |program: &Program| shortcuts(program).iter().filter(|&&short| short).count();
+            assert!(left_out(&short) > left_out(&whole));
+            let x: Vec<f32> = (0..500).map(|i| (i as f32 * 0.7).sin()).collect();
+            let weights: Vec<f32> = (0..plan.layout.len()).map(|i| (i as f32 * 1.3).sin() * 0.4).collect();
+            let gradients = [whole, short].map(|program| {
+                let mut session = Engine::cpu_with_threads(1).unwrap().load(plan.clone()).unwrap();
+                session.write(Values::Weights, &weights).unwrap();
+                let id = session.compile(program, 100).unwrap();
+                session.run(id, &Job { rows: 100, inputs: &[&x], ..Job::default() }).unwrap();
+                session.gradients().unwrap()
+            });
+            assert!(gradients[0] == gradients[1] && gradients[0].iter().any(|&g| g != 0.0));
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! Rows of the arena that nobody touches, left out: hidden activations of narrow nodes that are computed again instead of
 //! kept, which is most of them in a deep recursion. So more samples fit on the device at a time.
 
-use super::shortcuts::uses;
 use crate::buffer::Buffer;
-use crate::program::{Op, Program};
+use crate::program::{Op, Program, uses};
 
 /// The program on an arena without the rows that no operation touches. `trim` says of a stage how many rows of its
 /// hidden buffers are in use, where not all are.

@@ -8,12 +8,11 @@ use super::fit::Fit;
 use super::launch::{self, Launch, TileJob};
 use super::panels::PANEL;
 use super::shader::{Kernel, Variant};
-use super::shortcuts::shortcuts;
 use super::tables::{JOBS_TOGETHER, StageTables, Tables};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Scale, Stage};
-use crate::program::{MixId, Op, Program, StepOp};
+use crate::program::{MixId, Op, Program, StepOp, shortcuts};
 
 /// Bounds of the device a program is recorded for.
 #[derive(Clone, Copy, Debug)]

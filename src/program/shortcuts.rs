@@ -1,13 +1,13 @@
-//! Which operations of a program a device may shorten, because of what comes before or after them.
+//! Which operations of a program an engine may shorten, because of what comes before or after them.
 
+use super::{Op, Program};
 use crate::buffer::Buffer;
 use crate::plan::Plan;
-use crate::program::{Op, Program};
 
 /// For each operation of a program whether it may take its short form. [`Op::Fill`]: nothing, since the coupling that
 /// follows writes; [`Op::Couple`]: writes the log-determinant instead of adding to it; [`Op::NetworksBackward`] and
 /// [`Op::MixBackward`]: gradients of weights only, since nobody reads those of the columns.
-pub(super) fn shortcuts(program: &Program) -> Vec<bool> {
+pub(crate) fn shortcuts(program: &Program) -> Vec<bool> {
     let ops = &program.rows;
     let mut short = vec![false; ops.len()];
     for (i, op) in ops.iter().enumerate() {
@@ -47,7 +47,7 @@ fn trained(plan: &Plan, mix: usize) -> bool {
 }
 
 /// Buffers that an operation reads, and those that it writes or adds to.
-pub(super) fn uses(op: &Op) -> [Vec<Buffer>; 2] {
+pub(crate) fn uses(op: &Op) -> [Vec<Buffer>; 2] {
     match *op {
         Op::Gather { to, .. } | Op::Normal { to } | Op::Fill { to, .. } => [vec![], vec![to]],
         Op::Mix { from, to, .. } => [vec![from], vec![to]],
