@@ -26,8 +26,7 @@ fn main() -> Result<()> {
         .blocks(8)
         .width(64)
         .mixing(Mixing::Householder)
-        .columns(data.columns.clone())
-        .standardize(data.standardize.clone())
+        .units(data.x.clone())
         .seed(1)
         .build(&engine)?;
 

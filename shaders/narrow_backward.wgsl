@@ -8,6 +8,7 @@
 struct Launch {
     tile: TileJob,
     x: u32,
+    given: u32,  // conditions
     d_st: u32,
     slots: u32,  // or NONE: nobody asks for the gradients of the columns
     packs: u32,  // where the packs begin in the tables
@@ -88,7 +89,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             let inside = quad < end;
             for (var i = group; i < tables[pack + 9u]; i += THREADS / QUADS) {
                 let source = tables[pack + 8u] + i * SOURCE_WORDS;
-                let first = select(launch.x, launch.d_st, tables[source + 1u] == 1u);
+                var first = launch.x;
+                if (tables[source + 1u] == 1u) { first = launch.d_st; }
+                if (tables[source + 1u] == 2u) { first = launch.given; }
                 let row = first + tables[source + 2u] + which * tables[source + 3u];
                 var v = vec4<f32>();
                 if (inside) { v = select(v, arena[row * stride + quad], exists); }
@@ -97,8 +100,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             workgroupBarrier();
             var hidden = zero_four();
             if (works) {
-                let panel = half_panel(net.panel.x, item.first, panel_length(net.upper));
-                hidden = rectify_four(add_act_four(biases_four(panel), panel + 2u, inputs, PITCH, net.upper));
+                let n_in = net.upper + net.given;
+                let panel = half_panel(net.panel.x, item.first, panel_length(n_in));
+                hidden = rectify_four(add_act_four(biases_four(panel), panel + 2u, inputs, PITCH, n_in));
                 keep_four(hidden, own_front, PITCH, left);
             }
             workgroupBarrier();

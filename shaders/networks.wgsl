@@ -3,6 +3,7 @@
 struct Launch {
     tile: TileJob,
     x: u32,
+    given: u32, // conditions
     st: u32,
     hidden0: u32,
     hidden1: u32,
@@ -27,7 +28,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
     let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
     let st = (launch.st + net.st) * stride + quad;
-    run_layer(Layer(net.panel.x, net.upper, net.hidden, x, h0), true, group, 8u, live);
+    run_first_layer(net, x, launch.given * stride + quad, h0, group, 8u, live);
     storageBarrier();
     run_layer(Layer(net.panel.y, net.hidden, net.hidden, h0, h1), true, group, 8u, live);
     storageBarrier();

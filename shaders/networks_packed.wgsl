@@ -3,6 +3,7 @@
 struct Launch {
     tile: TileJob,
     x: u32,
+    given: u32,   // conditions
     st: u32,
     hidden0: u32,
     hidden1: u32,
@@ -37,8 +38,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let hidden = (net.hidden_first + item.first) * stride + quad;
     var sum = zero_eight();
     if (works) {
-        let panel = net.panel.x + (item.first / 8u) * panel_length(net.upper);
+        let panel = net.panel.x + (item.first / 8u) * panel_length(net.upper + net.given);
         sum = add_arena(biases(panel), panel + 2u, (launch.x + net.upper_first) * stride + quad, net.upper);
+        sum = add_arena(sum, panel + 2u + 2u * net.upper, launch.given * stride + quad, net.given);
         sum = rectify_eight(sum);
         keep_eight(sum, own, QUADS, left);
         if (kept) { store_eight(sum, launch.hidden0 * stride + hidden, left); }

@@ -1,13 +1,19 @@
-// Standard normals of the stream `Latent`, by number of the sample. One thread: four columns of one quad of samples.
+// Standard normals of the stream `Latent`, by number of the sample within its group. One thread: four columns of one quad of samples.
 struct Launch { tile: TileJob, to: u32, columns: u32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 
 fn values(sample: u32, column: u32) -> vec4<f32> {
     let start = vec2<u32>(launch.tile.start_lo, launch.tile.start_hi);
-    let number = add_wide(start, launch.tile.first + sample);
+    var number = add_wide(start, launch.tile.first + sample);
+    var step = launch.tile.step;
+    if (launch.tile.group_rows > 0u) {
+        // Groups are small enough for one word.
+        step += number.x / launch.tile.group_rows;
+        number = vec2<u32>(number.x % launch.tile.group_rows, 0u);
+    }
     let group = group_number(number, (launch.columns + 3u) / 4u, column / 4u);
-    return normals(group, 0u, STREAM_LATENT, vec2<u32>(launch.tile.seed_lo, launch.tile.seed_hi));
+    return normals(group, step, STREAM_LATENT, vec2<u32>(launch.tile.seed_lo, launch.tile.seed_hi));
 }
 
 @compute @workgroup_size(64)

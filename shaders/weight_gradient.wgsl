@@ -16,6 +16,7 @@ struct Launch {
     right0: u32, // rows of the inputs, by layer
     right1: u32,
     right2: u32,
+    given: u32,  // rows of the conditions
     jobs: u32,   // where the weight tiles begin in the tables
     count: u32,  // number of weight tiles
     first: u32,  // number of the first workgroup of this dispatch
@@ -28,7 +29,7 @@ var<immediate> launch: Launch;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 
 // A weight tile; mirrors `tables::JOB`.
-const JOB_WORDS: u32 = 9u;
+const JOB_WORDS: u32 = 10u;
 
 // Four quads of 16 rows for each of the four weight tiles; a row takes 5, so that threads that read different rows meet
 // different banks.
@@ -41,6 +42,11 @@ fn fetch(at: u32, quad: u32, end: u32, whole: bool) -> vec4<f32> {
     if (quad >= end) { return vec4<f32>(); }
     let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
     return select(vec4<f32>(), arena[at], exists);
+}
+
+// The row of the arena that holds input k of a layer: one of the rows from `right` on, or a condition.
+fn input_row(right: u32, k: u32, columns: u32) -> u32 {
+    return select(right + k, launch.given + k - columns, k >= columns);
 }
 
 // The weights of a tile, and where their gradients are.
@@ -84,6 +90,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let w = Weights(slice * launch.length, tables[job + 5u], n_out, n_in);
     let o0 = tables[job + 7u];
     let k0 = tables[job + 8u];
+    let columns = tables[job + 9u];
     var left_row = launch.left0;
     var right_row = launch.right0;
     if (layer == 1u) { left_row = launch.left1; right_row = launch.right1; }
@@ -129,10 +136,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let from1 = (left_row + min(o + 4u, last_out)) * stride;
     let from2 = (left_row + min(o + 8u, last_out)) * stride;
     let from3 = (left_row + min(o + 12u, last_out)) * stride;
-    let in0 = (right_row + min(k0 + a, last_in)) * stride;
-    let in1 = (right_row + min(k0 + a + 4u, last_in)) * stride;
-    let in2 = (right_row + min(k0 + a + 8u, last_in)) * stride;
-    let in3 = (right_row + min(k0 + a + 12u, last_in)) * stride;
+    let in0 = input_row(right_row, min(k0 + a, last_in), columns) * stride;
+    let in1 = input_row(right_row, min(k0 + a + 4u, last_in), columns) * stride;
+    let in2 = input_row(right_row, min(k0 + a + 8u, last_in), columns) * stride;
+    let in3 = input_row(right_row, min(k0 + a + 12u, last_in), columns) * stride;
     let own = (thread / 16u) * 80u;
     let to = own + a * 5u + b;
     let i0 = own + a * 5u;

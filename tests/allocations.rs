@@ -45,7 +45,7 @@ fn training_steps_allocate_nothing() {
         config.train.memory = memory;
         let table = Table::new(vec![], 6, rows.clone()).unwrap();
         let data = Dataset::from_tables(&config, "waves", table, None).unwrap();
-        let spec = config.model.spec(6).unwrap();
+        let spec = config.model.spec(6, 0).unwrap();
         let flow = FlowBuilder::from_spec(spec).build(&Engine::cpu_with_threads(2).unwrap()).unwrap();
         let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
         let mut allocations = || {

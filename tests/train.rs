@@ -34,8 +34,9 @@ fn settings(folder: &tempfile::TempDir) -> Config {
 }
 
 fn flow(config: &Config, data: &Dataset, engine: &Engine) -> Flow {
-    let spec = config.model.spec(data.dim as u32).unwrap();
-    let builder = FlowBuilder::from_spec(spec).seed(config.train.seed).standardize(data.standardize.clone());
+    let spec = config.model.spec(data.dim as u32, data.cond_dim as u32).unwrap();
+    let builder =
+        FlowBuilder::from_spec(spec).seed(config.train.seed).units(data.x.clone()).units_of_conditions(data.y.clone());
     builder.build(engine).unwrap()
 }
 
@@ -59,8 +60,8 @@ fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state
         config: String::new(),
         data: data.fingerprint.clone(),
         device: Device::from(&flow.engine().info()),
-        columns: flow.columns().to_vec(),
-        standardize: flow.standardization().cloned(),
+        x: flow.units().clone(),
+        y: flow.units_of_conditions().clone(),
     };
     let path = folder.path().join("c.safetensors");
     Checkpoint { about, state }.write(&path).unwrap();
@@ -140,8 +141,7 @@ fn training_lowers_the_loss_on_held_out_rows() {
     let (after, ll) = trainer.score().unwrap().unwrap();
     assert!(after < before - 1.0, "{before} {after}");
     // The score is the model's own log-density, without the constant, per column.
-    let mut rows = data.test.clone();
-    data.standardize.as_ref().unwrap().undo(&mut rows).unwrap();
+    let rows = data.x.outer(data.test.clone());
     let densities = flow.log_prob(&rows).unwrap();
     let mean = densities.iter().map(|&d| f64::from(d)).sum::<f64>() / data.test_rows() as f64;
     let own = mean / 5.0 + 0.5 * std::f64::consts::TAU.ln();

@@ -18,3 +18,15 @@ fn run_layer(layer: Layer, relu: bool, group: u32, groups: u32, live: bool) {
         if (live) { store_eight(sum, layer.output + o * launch.tile.stride, layer.n_out - o); }
     }
 }
+
+// The first layer of a network, whose inputs are some columns, the first at arena index `x`, and then conditions, the first
+// at `given`. Needs what `net.wgsl` needs.
+fn run_first_layer(net: Net, x: u32, given: u32, output: u32, group: u32, groups: u32, live: bool) {
+    let length = panel_length(net.upper + net.given);
+    for (var o = group * 8u; o < net.hidden; o += groups * 8u) {
+        let panel = net.panel.x + (o / 8u) * length;
+        var sum = add_arena(biases(panel), panel + 2u, x, net.upper);
+        sum = rectify_eight(add_arena(sum, panel + 2u + 2u * net.upper, given, net.given));
+        if (live) { store_eight(sum, output + o * launch.tile.stride, net.hidden - o); }
+    }
+}

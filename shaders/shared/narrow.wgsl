@@ -3,7 +3,7 @@
 // A pack: where its lists begin and how long they are. Hidden outputs, blocks of the middle layer, blocks of the others,
 // biases, rows to fetch, columns read.
 const NARROW_WORDS: u32 = 12u;
-// A row to fetch: where to, 0: of x, 1: of d_st, its number for s, how much further it is for t.
+// A row to fetch: where to, 0: of x, 1: of d_st, 2: of the conditions, its number for s, how much further it is for t.
 const SOURCE_WORDS: u32 = 4u;
 
 // Four outputs, hidden outputs or columns of a node.
@@ -53,11 +53,11 @@ fn block_at(head: u32, number: u32, which: u32, copy: u32) -> Block {
     let layer = tables[at + 1u];
     let a = tables[at + 2u];
     let b = tables[at + 3u];
-    let upper = tables[place.node + 1u];
+    let inputs = tables[place.node + 1u] + tables[place.node + 32u];
     let lower = tables[place.node + 3u];
     let hidden = tables[place.node + 4u];
     let n_out = select(hidden, lower, layer == 2u);
-    let n_in = select(hidden, upper, layer == 0u);
+    let n_in = select(hidden, inputs, layer == 0u);
     var left = place.front;
     var right = place.inputs;
     if (layer == 1u) { left = place.rear; right = place.front; }

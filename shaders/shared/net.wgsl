@@ -1,11 +1,12 @@
-// A network of a coupling node, read from the tables; mirrors `tables::NODE`, whose last 12 words are offsets of weights
-// and biases. Needs the binding `tables`.
+// A network of a coupling node, read from the tables; mirrors `tables::NODE`, whose words 20 to 31 are offsets of
+// weights and biases. Needs the binding `tables`.
 
-const NODE_WORDS: u32 = 32u;
+const NODE_WORDS: u32 = 33u;
 
 struct Net {
     upper_first: u32,   // first column read
     upper: u32,         // columns read
+    given: u32,         // conditions read after them: none or all
     lower_first: u32,   // first column transformed
     lower: u32,         // columns transformed, outputs of the network
     hidden: u32,        // hidden width
@@ -29,6 +30,7 @@ fn net_at(at: u32, which: u32) -> Net {
     return Net(
         tables[at],
         tables[at + 1u],
+        tables[at + 32u],
         tables[at + 2u],
         lower,
         hidden,

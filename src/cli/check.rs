@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use hintflow::flow::Given;
 use hintflow::{Flow, Result};
 
 use super::device::DeviceArgs;
@@ -56,13 +57,16 @@ impl Line {
 impl Check {
     pub(super) fn run(self) -> Done {
         let flow = model::load(&self.run, &self.device)?;
-        let mut rows = self.data.rows_for(&flow)?;
+        let model::Rows { mut x, y } = self.data.rows_for(&flow)?;
         let dim = flow.spec().dim as usize;
-        if rows.len() / dim > ROWS {
-            tracing::info!("checking the first {ROWS} of {} rows", rows.len() / dim);
-            rows.truncate(ROWS * dim);
+        let conditions = flow.spec().cond_dim as usize;
+        let mut y = if conditions > 0 { model::Rows { x: vec![], y }.y_for(x.len() / dim, conditions) } else { y };
+        if x.len() / dim > ROWS {
+            tracing::info!("checking the first {ROWS} of {} rows", x.len() / dim);
+            x.truncate(ROWS * dim);
+            y.truncate(ROWS * conditions);
         }
-        let lines = lines(&flow, &rows)?;
+        let lines = lines(&flow, &x, &y)?;
         let mut out = output::stdout();
         writeln!(out, "{:58} {:>11} {:>9}  verdict", "check", "value", "limit")?;
         for line in &lines {
@@ -79,11 +83,13 @@ impl Check {
     }
 }
 
-fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
-    let n = flow.spec().dim as usize;
-    let encoded = flow.encode(x)?;
-    let back = flow.decode(&encoded.z)?;
-    let densities = flow.log_prob(x)?;
+/// The checks of rows x, given as many rows y where the model is conditional.
+fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
+    let (n, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
+    let given = flow.given(y)?;
+    let encoded = given.encode(x)?;
+    let back = given.decode(&encoded.z)?;
+    let densities = given.log_prob(x)?;
     let rows = densities.len();
     let infinite = densities.iter().filter(|d| !d.is_finite()).count();
 
@@ -96,10 +102,11 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
         // Evenly spread over the file.
         let row = i * rows / looked_at;
         let point = &x[row * n..][..n];
-        let jacobian = jacobian(flow, point)?;
+        let given = flow.given(&y[row * c..][..c])?;
+        let jacobian = jacobian(&given, point, flow.spec().latent_dim() as usize)?;
         let error = (log_abs_det(jacobian.clone(), n) - f64::from(encoded.log_det[row])).abs();
         log_det_error = if error.is_nan() { error } else { log_det_error.max(error) };
-        differences.push(units.distance(&central_differences(flow, point, &units)?, &jacobian));
+        differences.push(units.distance(&central_differences(&given, point, &units, flow.units())?, &jacobian));
     }
     differences.sort_by(f64::total_cmp);
 
@@ -122,7 +129,7 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
     if checkable {
         let what = format!("decode(encode(x)) - x, to the deviation; worst {}", name(worst_column));
         lines.push(line(what, worst, Some(ROUND_TRIP)));
-        if flow.standardization().is_none() && units.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
+        if flow.units().standardize.is_none() && units.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
             tracing::warn!(
                 "the model does not standardise its columns, and {} varies less than the model rounds; train with \
                  data.standardize=true",
@@ -149,25 +156,35 @@ fn lines(flow: &Flow, x: &[f32]) -> Result<Vec<Line>> {
 }
 
 /// dz/dx at one row, row-major (N, N), from the backward pass.
-fn jacobian(flow: &Flow, point: &[f32]) -> Result<Vec<f64>> {
+///
+/// Of `latent` columns of z the last N are those of x.
+fn jacobian(given: &Given<'_>, point: &[f32], latent: usize) -> Result<Vec<f64>> {
     let n = point.len();
     let x = point.repeat(n);
-    let mut seeds = vec![0.0; n * n];
-    seeds.iter_mut().step_by(n + 1).for_each(|s| *s = 1.0);
-    let gradients = flow.vjp(&x, &seeds, &vec![0.0; n])?;
+    let mut seeds = vec![0.0; n * latent];
+    (0..n).for_each(|i| seeds[i * latent + latent - n + i] = 1.0);
+    let gradients = given.vjp(&x, &seeds, &vec![0.0; n])?;
     Ok(gradients.x.into_iter().map(f64::from).collect())
 }
 
 /// dz/dx at one row, row-major (N, N), from differences.
-fn central_differences(flow: &Flow, point: &[f32], units: &Units) -> Result<Vec<f64>> {
+fn central_differences(
+    given: &Given<'_>,
+    point: &[f32],
+    units: &Units,
+    bounds: &hintflow::data::Units,
+) -> Result<Vec<f64>> {
     let n = point.len();
     let mut around = point.repeat(2 * n);
     for j in 0..n {
         let step = units.step(j, point[j]);
+        // Not beyond a bound.
+        let room = bounds.bounds.get(j).map_or(f64::INFINITY, |bounds| bounds.room(point[j].into()));
+        let step = step.min((0.2 * room) as f32);
         around[2 * j * n + j] += step;
         around[(2 * j + 1) * n + j] -= step;
     }
-    let z = flow.encode(&around)?.z;
+    let z = given.encode(&around)?.z;
     let mut jacobian = vec![0.0; n * n];
     for j in 0..n {
         // The step as it came out in f32.
@@ -192,11 +209,13 @@ struct Units {
 
 impl Units {
     fn of(flow: &Flow, x: &[f32], n: usize) -> Self {
-        let scale = match flow.standardization() {
-            Some(s) => s.scale.clone(),
-            None => (0..n).map(|j| deviation(x.iter().skip(j).step_by(n).map(|&v| f64::from(v)))).collect(),
+        let units = flow.units();
+        let scale = match &units.standardize {
+            // That of a column with bounds is one of what it is mapped to.
+            Some(s) if units.bounds.is_empty() => s.scale.clone(),
+            _ => (0..n).map(|j| deviation(x.iter().skip(j).step_by(n).map(|&v| f64::from(v)))).collect(),
         };
-        let least = if flow.standardization().is_some() { 0.0 } else { 0.1 };
+        let least = if units.standardize.is_some() { 0.0 } else { 0.1 };
         Self { least, ..Self::new(scale, x) }
     }
 

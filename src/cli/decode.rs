@@ -1,16 +1,19 @@
 //! `hintflow decode`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::data::{check_table_output, write_table};
+use hintflow::data::{Table, check_table_output, write_table};
+use hintflow::plan::Kind;
+use hintflow::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
-Example:
-  hintflow decode runs/first latent.npy -o rows.csv";
+Examples:
+  hintflow decode runs/first latent.npy -o rows.csv
+  hintflow decode runs/posterior latent.npy --given seen.npy -o theta.npy";
 
 /// Map latent vectors to rows: z to x
 #[derive(Args)]
@@ -20,6 +23,9 @@ pub(super) struct Decode {
     run: PathBuf,
     /// Latent vectors, as `encode` writes them: .npy or .csv
     latent: PathBuf,
+    /// Conditions of a conditional model: a table with one row, or as many as LATENT; a `hint` without them decodes both
+    #[arg(long, value_name = "FILE")]
+    given: Option<PathBuf>,
     /// Rows: .npy or .csv
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -33,12 +39,36 @@ pub(super) struct Decode {
 impl Decode {
     pub(super) fn run(self) -> Done {
         check_table_output(&self.output, self.force)?;
-        output::distinct(&[("-o", &self.output)], &[&self.latent])?;
+        let inputs: Vec<_> = std::iter::once(self.latent.as_path()).chain(self.given.as_deref()).collect();
+        output::distinct(&[("-o", &self.output)], &inputs)?;
         let flow = model::load(&self.run, &self.device)?;
-        let rows = flow.decode(&model::latent_rows_for(&flow, &self.latent)?)?;
-        let dim = flow.spec().dim as usize;
+        let (names, dim, rows) = match &self.given {
+            None if flow.spec().kind == Kind::Hint => both_lanes(&flow, &self.latent)?,
+            None if flow.spec().kind == Kind::Cinn => return Err(model::needs_conditions(&flow).into()),
+            given => {
+                let y = given.as_deref().map(|path| model::observations(&flow, path)).transpose()?;
+                let dim = flow.spec().dim as usize;
+                let z = model::latent_rows(&self.latent, dim)?;
+                if let Some(y) = y.as_ref().filter(|y| y.rows != 1 && y.rows != z.rows) {
+                    let what = format!("{} rows of conditions for {} latent rows", y.rows, z.rows);
+                    return Err(Error::config(model::GIVEN, format!("{what}; give one row, or as many")).into());
+                }
+                let y = y.map(Table::into_values).unwrap_or_default();
+                (flow.columns().to_vec(), dim, flow.given(&y)?.decode(z.values())?)
+            }
+        };
         output::warn_not_finite("rows", dim, &rows);
-        write_table(&self.output, flow.columns(), rows.len() / dim, dim, &rows, self.force)?;
+        write_table(&self.output, &names, rows.len() / dim, dim, &rows, self.force)?;
         Ok(0)
     }
+}
+
+/// Names, number of columns, and rows [y, x] of latent rows [z_y, z_x].
+fn both_lanes(flow: &Flow, path: &Path) -> Result<(Vec<String>, usize, Vec<f32>)> {
+    let (c, dim) = (flow.spec().cond_dim as usize, flow.spec().latent_dim() as usize);
+    let z = model::latent_rows(path, dim)?;
+    let part =
+        |range: std::ops::Range<usize>| z.iter_rows().flat_map(|row| row[range.clone()].to_vec()).collect::<Vec<_>>();
+    let lanes = flow.decode_joint(&part(0..c), &part(c..dim))?;
+    Ok((output::joint_names(flow), dim, output::side_by_side(&lanes.y, &lanes.x, z.rows)))
 }

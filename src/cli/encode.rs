@@ -4,13 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hintflow::data::{check_table_output, write_table, write_vector};
+use hintflow::flow::Encoded;
+use hintflow::plan::Kind;
+use hintflow::{Flow, Result};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
+Of a `hint`, latent vectors and log-determinants are those of the conditions, then those of the columns given them.
+
 Example:
-  hintflow encode runs/first table.csv -o latent.npy --log-det logdet.npy";
+  hintflow encode runs/first table.csv -o latent.npy --log-det logdet.npy
+  hintflow encode runs/posterior theta.npy --given x.npy -o latent.npy";
 
 /// Map rows to latent vectors: x to z
 #[derive(Args)]
@@ -41,19 +47,50 @@ impl Encode {
         }
         let log_det = self.log_det.as_deref().map(|path| ("--log-det", path));
         let outputs: Vec<_> = std::iter::once(("-o", self.output.as_path())).chain(log_det).collect();
-        output::distinct(&outputs, &[&self.data.path])?;
+        output::distinct(&outputs, &self.data.inputs())?;
         let flow = model::load(&self.run, &self.device)?;
-        let encoded = flow.encode(&self.data.rows_for(&flow)?)?;
-        let (rows, dim) = (encoded.log_det.len(), flow.spec().dim as usize);
-        output::warn_not_finite("latent vectors", dim, &encoded.z);
+        let Latent { rows, names, z, log_det_names, log_det } = Latent::of(&flow, &self.data.rows_for(&flow)?)?;
+        output::warn_not_finite("latent vectors", names.len(), &z);
         if self.log_det.is_some() {
-            output::warn_not_finite("log-determinants", 1, &encoded.log_det);
+            output::warn_not_finite("log-determinants", log_det_names.len(), &log_det);
         }
-        let names: Vec<_> = (1..=dim).map(|i| format!("z{i}")).collect();
-        write_table(&self.output, &names, rows, dim, &encoded.z, self.force)?;
-        if let Some(path) = &self.log_det {
-            write_vector(path, "log_det", &encoded.log_det, self.force)?;
+        write_table(&self.output, &names, rows, names.len(), &z, self.force)?;
+        match &self.log_det {
+            Some(path) if log_det_names.len() == 1 => write_vector(path, "log_det", &log_det, self.force)?,
+            Some(path) => write_table(path, &log_det_names, rows, log_det_names.len(), &log_det, self.force)?,
+            None => {}
         }
         Ok(0)
+    }
+}
+
+/// Latent vectors and log-determinants as they are written: of two lanes those of y before those of x.
+struct Latent {
+    rows: usize,
+    names: Vec<String>,
+    z: Vec<f32>,
+    log_det_names: Vec<String>,
+    log_det: Vec<f32>,
+}
+
+impl Latent {
+    fn of(flow: &Flow, rows: &model::Rows) -> Result<Self> {
+        let numbered = |prefix: &str, n: u32| (1..=n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+        let spec = flow.spec();
+        if spec.kind != Kind::Hint {
+            let Encoded { z, log_det } = flow.given(&rows.y)?.encode(&rows.x)?;
+            let names = numbered("z", spec.dim);
+            return Ok(Self { rows: log_det.len(), names, z, log_det_names: vec!["log_det".into()], log_det });
+        }
+        let count = rows.x.len() / spec.dim as usize;
+        let y = rows.y_for(count, spec.cond_dim as usize);
+        let lanes = flow.encode_joint(&y, &rows.x)?;
+        Ok(Self {
+            rows: count,
+            names: [numbered("z_y", spec.cond_dim), numbered("z_x", spec.dim)].concat(),
+            z: output::side_by_side(&lanes.y.z, &lanes.x.z, count),
+            log_det_names: ["log_det_y", "log_det_x"].map(String::from).to_vec(),
+            log_det: output::side_by_side(&lanes.y.log_det, &lanes.x.log_det, count),
+        })
     }
 }

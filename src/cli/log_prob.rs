@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use hintflow::data::{check_table_output, write_vector};
+use hintflow::plan::Kind;
+use hintflow::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
@@ -15,7 +17,20 @@ Log-densities are in nats, in the units of the data.
 
 Examples:
   hintflow log-prob runs/first table.csv
-  hintflow log-prob runs/first table.csv -o scores.csv";
+  hintflow log-prob runs/first table.csv -o scores.csv
+  hintflow log-prob runs/posterior theta.npy --given x.npy
+  hintflow log-prob runs/posterior x.npy --of evidence";
+
+/// Densities that a `hint` knows.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Of {
+    /// log p(x | y)
+    Posterior,
+    /// log p(y, x)
+    Joint,
+    /// log p(y)
+    Evidence,
+}
 
 /// Log-density of each row of a table
 #[derive(Args)]
@@ -25,6 +40,10 @@ pub(super) struct LogProb {
     run: PathBuf,
     #[command(flatten)]
     data: model::Data,
+    /// Of a `hint`, which density: that of the columns given the conditions, of both, or of the conditions alone (then DATA
+    /// holds conditions) [default: posterior]
+    #[arg(long, value_name = "WHICH")]
+    of: Option<Of>,
     /// Table to write: .npy or .csv
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,10 +58,10 @@ impl LogProb {
     pub(super) fn run(self) -> Done {
         if let Some(path) = &self.output {
             check_table_output(path, self.force)?;
-            output::distinct(&[("-o", path)], &[&self.data.path])?;
+            output::distinct(&[("-o", path)], &self.data.inputs())?;
         }
         let flow = model::load(&self.run, &self.device)?;
-        let densities = flow.log_prob(&self.data.rows_for(&flow)?)?;
+        let densities = self.densities(&flow)?;
         let summary = summary(&densities);
         output::warn_not_finite("log-densities", 1, &densities);
         match &self.output {
@@ -60,6 +79,28 @@ impl LogProb {
             }
         }
         Ok(0)
+    }
+}
+
+impl LogProb {
+    fn densities(&self, flow: &Flow) -> Result<Vec<f32>> {
+        let kind = flow.spec().kind;
+        if let (Some(of @ (Of::Joint | Of::Evidence)), Kind::Flow | Kind::Cinn) = (self.of, kind) {
+            let what = format!("is {of:?}, but the model is a `{}`; only a `hint` knows it", kind.name());
+            return Err(Error::config("--of", what.to_lowercase()));
+        }
+        match self.of.unwrap_or(Of::Posterior) {
+            Of::Posterior => {
+                let rows = self.data.rows_for(flow)?;
+                flow.given(&rows.y)?.log_prob(&rows.x)
+            }
+            Of::Joint => {
+                let rows = self.data.rows_for(flow)?;
+                let count = rows.x.len() / flow.spec().dim as usize;
+                flow.log_prob_joint(&rows.y_for(count, flow.spec().cond_dim as usize), &rows.x)
+            }
+            Of::Evidence => flow.log_evidence(self.data.conditions_for(flow)?.values()),
+        }
     }
 }
 

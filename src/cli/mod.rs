@@ -15,6 +15,7 @@ mod progress;
 mod sample;
 mod simulate;
 mod train;
+mod trust;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::data::Table;
+use hintflow::config::Given;
+use hintflow::data::{Table, Units};
+use hintflow::plan::Kind;
 use hintflow::train::folder::read_model;
 use hintflow::{Error, Flow, Result};
 
@@ -18,7 +20,7 @@ pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
     Flow::from_file(file, &engine)
 }
 
-/// A table whose rows a model takes.
+/// A table whose rows a model takes, and their conditions.
 #[derive(Args)]
 pub(super) struct Data {
     /// Table: .csv or .npy
@@ -27,59 +29,199 @@ pub(super) struct Data {
     /// Columns of the table that are the model's, in its order, by name or number [default: by name, else all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     columns: Option<Vec<String>>,
+    /// Conditions of a conditional model: a table with one row or as many as DATA, or columns of DATA by name or number
+    /// [default: columns of DATA, by name]
+    #[arg(long, value_name = "FILE|LIST")]
+    given: Option<String>,
+}
+
+/// Rows in the order of a model's columns.
+pub(super) struct Rows {
+    /// Of x.
+    pub(super) x: Vec<f32>,
+    /// Of the conditions: one, or as many as of x; empty for an unconditional model.
+    pub(super) y: Vec<f32>,
+}
+
+impl Rows {
+    /// The conditions of each of `rows` rows of `columns` conditions.
+    pub(super) fn y_for(&self, rows: usize, columns: usize) -> Vec<f32> {
+        if self.y.len() == columns { self.y.repeat(rows) } else { self.y.clone() }
+    }
 }
 
 impl Data {
+    /// The files that are read.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        let given = self.given.as_deref().map(Path::new).filter(|path| is_file(path));
+        std::iter::once(self.path.as_path()).chain(given).collect()
+    }
+
     /// The rows in the model's columns: as chosen, else by name where both have names, else by position.
-    pub(super) fn rows_for(&self, flow: &Flow) -> Result<Vec<f32>> {
-        let (path, dim) = (&self.path, flow.spec().dim as usize);
-        let table = match &self.columns {
-            None => {
-                let (table, names) = Table::read_named(path, flow.columns())?;
-                let table = in_columns_of(flow.columns(), dim, table, path)?;
-                tell_of_names(flow.columns(), &names, path);
-                table
-            }
-            Some(columns) if columns.len() != dim => {
+    pub(super) fn rows_for(&self, flow: &Flow) -> Result<Rows> {
+        let (path, names) = (&self.path, flow.columns());
+        let spec = flow.spec();
+        let (dim, cond_dim) = (spec.dim as usize, spec.cond_dim as usize);
+        let of_given = match &self.given {
+            Some(given) if spec.kind == Kind::Flow => return Err(no_conditions(given)),
+            Some(given) if !is_file(Path::new(given)) => Some(list(given)),
+            _ => None,
+        };
+        let x = match (&self.columns, &of_given) {
+            (Some(columns), _) if columns.len() != dim => {
                 let what = format!("the model has {dim} columns, {} are named", columns.len());
                 return Err(Error::config(COLUMNS, what));
             }
-            Some(columns) => {
-                let wanted: Vec<_> = columns.iter().map(|name| name.trim()).collect();
-                Table::read_columns(path, &wanted).map_err(|e| match e {
-                    Error::Config { what, .. } => Error::config(COLUMNS, what),
-                    other => other,
-                })?
+            (Some(columns), _) => chosen(path, columns, COLUMNS)?,
+            // A table as it was trained on: what is not condition is modelled.
+            (None, Some(given)) if names.is_empty() => {
+                let table = Table::read(path)?;
+                let conditions = table.numbers(given).map_err(|e| renamed(e, GIVEN))?;
+                table.without(&conditions)?
+            }
+            (None, _) => {
+                let (table, in_file) = Table::read_named(path, names)?;
+                let table = in_columns_of(names, dim, "columns", table, path)?;
+                let also: Vec<_> = of_given.iter().flatten().chain(flow.conditions()).cloned().collect();
+                tell_of_names(names, &in_file, &also, path);
+                table
             }
         };
-        if let Some(note) = table.coarse_note() {
-            tracing::warn!("{}: {note}", path.display());
+        if x.dim() != dim {
+            let what = format!("the model was trained with {dim} columns; {} are left of the file", x.dim());
+            return Err(Error::format(path, what));
         }
-        Ok(table.into_values())
+        note(&x, path);
+        inside(flow.units(), &x, path)?;
+        let y = match (&self.given, of_given) {
+            _ if spec.kind == Kind::Flow => return Ok(Rows { x: x.into_values(), y: Vec::new() }),
+            (_, Some(columns)) if columns.len() != cond_dim => {
+                let what = format!("{} are named", columns.len());
+                return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
+            }
+            (_, Some(columns)) => {
+                let y = chosen(path, &columns, GIVEN)?;
+                inside(flow.units_of_conditions(), &y, path)?;
+                y
+            }
+            (Some(file), None) => observations(flow, Path::new(file))?,
+            (None, None) => {
+                let (table, in_file) = Table::read_named(path, flow.conditions())?;
+                if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
+                    return Err(needs_conditions(flow));
+                }
+                inside(flow.units_of_conditions(), &table, path)?;
+                table
+            }
+        };
+        if y.rows != 1 && y.rows != x.rows {
+            let what = format!("{} rows of conditions for {} rows of {}", y.rows, x.rows, path.display());
+            return Err(Error::config(GIVEN, format!("{what}; give one row, or as many")));
+        }
+        Ok(Rows { x: x.into_values(), y: y.into_values() })
+    }
+}
+
+impl Data {
+    /// DATA as conditions alone.
+    pub(super) fn conditions_for(&self, flow: &Flow) -> Result<Table> {
+        match (&self.given, &self.columns) {
+            (Some(_), _) => Err(Error::config(GIVEN, "is not needed: DATA holds the conditions here; leave it out")),
+            (None, Some(_)) => {
+                Err(Error::config(COLUMNS, "is for columns of x; DATA holds conditions here; leave it out"))
+            }
+            (None, None) => observations(flow, &self.path),
+        }
     }
 }
 
 const COLUMNS: &str = "--columns";
+pub(super) const GIVEN: &str = "--given";
 
-/// The rows of a file of latent vectors: columns by position.
-pub(super) fn latent_rows_for(flow: &Flow, path: &Path) -> Result<Vec<f32>> {
+/// Observations y for a conditional model, from a file of their own.
+pub(super) fn observations(flow: &Flow, path: &Path) -> Result<Table> {
+    if flow.spec().kind == Kind::Flow {
+        return Err(no_conditions(&path.display().to_string()));
+    }
+    let names = flow.conditions();
+    let (table, in_file) = Table::read_named(path, names)?;
+    let table = in_columns_of(names, flow.spec().cond_dim as usize, "conditions", table, path)?;
+    tell_of_names(names, &in_file, flow.columns(), path);
+    note(&table, path);
+    inside(flow.units_of_conditions(), &table, path)?;
+    Ok(table)
+}
+
+/// That conditions are missing.
+pub(super) fn needs_conditions(flow: &Flow) -> Error {
+    let what = format!("is missing: the model is a `{}` with {}", flow.spec().kind.name(), conditions(flow));
+    Error::config(GIVEN, what)
+}
+
+fn no_conditions(given: &str) -> Error {
+    Error::config(GIVEN, format!("is {given}, but the model is an unconditional `flow`; leave it out"))
+}
+
+/// "3 conditions (a, b, c)".
+fn conditions(flow: &Flow) -> String {
+    let (c, names) = (flow.spec().cond_dim, flow.conditions());
+    let plural = if c == 1 { "condition" } else { "conditions" };
+    if names.is_empty() { format!("{c} {plural}") } else { format!("{c} {plural} ({})", names.join(", ")) }
+}
+
+fn is_file(path: &Path) -> bool {
+    matches!(Given::of_text(&path.to_string_lossy()), Given::File(_))
+}
+
+fn list(text: &str) -> Vec<String> {
+    text.split(',').map(|name| name.trim().to_owned()).collect()
+}
+
+/// Some columns of a file, as `option` names them.
+fn chosen(path: &Path, columns: &[String], option: &str) -> Result<Table> {
+    let wanted: Vec<_> = columns.iter().map(|name| name.trim()).collect();
+    Table::read_columns(path, &wanted).map_err(|e| renamed(e, option))
+}
+
+fn renamed(error: Error, option: &str) -> Error {
+    match error {
+        Error::Config { what, .. } => Error::config(option, what),
+        other => other,
+    }
+}
+
+fn note(table: &Table, path: &Path) {
+    if let Some(note) = table.coarse_note() {
+        tracing::warn!("{}: {note}", path.display());
+    }
+}
+
+/// Whether all values are inside the bounds that the model knows.
+fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
+    units.outside(table.values()).map_or(Ok(()), |outside| Err(outside.in_file(path)))
+}
+
+/// The rows of a file of latent vectors of so many columns: columns by position.
+pub(super) fn latent_rows(path: &Path, expected: usize) -> Result<Table> {
     let table = Table::read(path)?;
-    let expected = flow.spec().dim as usize;
     if table.dim() != expected {
         return Err(Error::format(
             path,
             format!("the model has {expected} latent columns; the file has {}", table.dim()),
         ));
     }
-    Ok(table.into_values())
+    Ok(table)
 }
 
-fn in_columns_of(names: &[String], dim: usize, table: Table, path: &Path) -> Result<Table> {
+fn in_columns_of(names: &[String], dim: usize, what: &str, table: Table, path: &Path) -> Result<Table> {
+    let named = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let what = if dim == 1 { what.trim_end_matches('s') } else { what };
     if names.is_empty() || table.columns.is_empty() {
         if table.dim() != dim {
             let found = table.dim();
-            let way_out = if found > dim { "; choose the model's with --columns" } else { "" };
-            let what = format!("the model was trained with {dim} columns; the file has {found}{way_out}");
+            let way_out =
+                if found > dim && what.starts_with("column") { "; choose the model's with --columns" } else { "" };
+            let what = format!("the model was trained with {dim} {what}{named}; the file has {found}{way_out}");
             return Err(Error::format(path, what));
         }
         return Ok(table);
@@ -93,7 +235,7 @@ fn in_columns_of(names: &[String], dim: usize, table: Table, path: &Path) -> Res
         return Err(Error::format(
             path,
             format!(
-                "the model was trained with {dim} columns; the file has {} and lacks {}",
+                "the model was trained with {dim} {what}{named}; the file has {} and lacks {}",
                 table.dim(),
                 list(missing)
             ),
@@ -102,12 +244,13 @@ fn in_columns_of(names: &[String], dim: usize, table: Table, path: &Path) -> Res
     table.select(names)
 }
 
-/// Says which columns of a file are taken, where they are not all of them in its order.
-fn tell_of_names(names: &[String], in_file: &[String], path: &Path) {
+/// Says which columns of a file are taken, where they are not all of them in its order. `also` are used otherwise.
+fn tell_of_names(names: &[String], in_file: &[String], also: &[String], path: &Path) {
     if names.is_empty() || in_file.is_empty() || names == in_file {
         return;
     }
-    let extra: Vec<_> = in_file.iter().filter(|name| !names.contains(name)).map(|name| format!("`{name}`")).collect();
+    let extra = in_file.iter().filter(|name| !names.contains(name) && !also.contains(name));
+    let extra: Vec<_> = extra.map(|name| format!("`{name}`")).collect();
     if extra.is_empty() {
         tracing::info!("{}: columns are put in the model's order, by name", path.display());
     } else {
@@ -126,7 +269,7 @@ mod tests {
     fn matched(model: &str, file: &str) -> Result<Vec<f32>> {
         let dim = names(file).len();
         let table = Table::new(names(file), dim, (0..dim).map(|v| v as f32).collect()).unwrap();
-        in_columns_of(&names(model), names(model).len(), table, Path::new("x.csv")).map(Table::into_values)
+        in_columns_of(&names(model), names(model).len(), "columns", table, Path::new("x.csv")).map(Table::into_values)
     }
 
     #[test]
@@ -141,8 +284,8 @@ mod tests {
     #[test]
     fn without_names_by_position() {
         let table = |dim| Table::new(vec![], dim, vec![0.0; dim]).unwrap();
-        assert!(in_columns_of(&names("a b"), 2, table(2), Path::new("x.npy")).is_ok());
-        let text = in_columns_of(&names("a b"), 2, table(3), Path::new("x.npy")).unwrap_err().to_string();
-        assert!(text.contains("2 columns; the file has 3"), "{text}");
+        assert!(in_columns_of(&names("a b"), 2, "columns", table(2), Path::new("x.npy")).is_ok());
+        let text = in_columns_of(&names("a b"), 2, "columns", table(3), Path::new("x.npy")).unwrap_err().to_string();
+        assert!(text.contains("2 columns (a, b); the file has 3"), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use hintflow::{Error, Result};
+use hintflow::{Error, Flow, Result};
 
 /// A buffered stdout. Call [`finish`] on it.
 pub(super) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
@@ -60,6 +60,18 @@ pub(super) fn warn_not_finite(what: &str, dim: usize, values: &[f32]) {
         values.len() / dim,
         first + 1
     );
+}
+
+/// Names of the conditions and columns of a model, where both have names.
+pub(super) fn joint_names(flow: &Flow) -> Vec<String> {
+    let (y, x) = (flow.conditions(), flow.columns());
+    if y.is_empty() || x.is_empty() { Vec::new() } else { [y, x].concat() }
+}
+
+/// Rows of two tables of `rows` rows, side by side.
+pub(super) fn side_by_side(left: &[f32], right: &[f32], rows: usize) -> Vec<f32> {
+    let [l, r] = [left, right].map(|values| values.len() / rows.max(1));
+    (0..rows).flat_map(|i| left[i * l..][..l].iter().chain(&right[i * r..][..r])).copied().collect()
 }
 
 /// Prints rows as CSV, with a header where the columns have names.

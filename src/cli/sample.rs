@@ -3,18 +3,25 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::Error;
-use hintflow::data::{check_table_output, write_table};
+use hintflow::data::table::with_group;
+use hintflow::data::{Table, check_table_output, write_groups, write_table};
+use hintflow::plan::Kind;
+use hintflow::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
-use super::{Done, model, output};
+use super::{Done, model, output, trust};
 
 const AFTER_HELP: &str = "\
 Examples:
   hintflow sample runs/first -n 1000 -o samples.npy
   hintflow sample model.safetensors -n 5 --seed 7       CSV on stdout
+  hintflow sample runs/posterior --given seen.csv -n 1000 -o theta.csv
 
-Sample number i of a seed is the same whatever -n is.";
+With --given, -n samples are drawn for each row of the file, those of a row together. Where it has several rows, a CSV
+says in its first column `observation` which one, from 1, and a .npy is an array (observations, samples, columns).
+A `hint` without --given draws conditions and columns together.
+
+Sample number i of a seed (of the k-th observation) is the same whatever -n is.";
 
 /// Samples drawn at a time.
 const PIECE: usize = 100_000;
@@ -28,6 +35,9 @@ pub(super) struct Sample {
     /// Number of samples
     #[arg(short, value_name = "N", default_value_t = 1000)]
     n: usize,
+    /// Observations: a table of conditions, for a conditional model
+    #[arg(long, value_name = "FILE")]
+    given: Option<PathBuf>,
     /// Seed of the latent vectors
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -48,22 +58,76 @@ impl Sample {
         }
         if let Some(path) = &self.output {
             check_table_output(path, self.force)?;
+            output::distinct(&[("-o", path)], &self.given.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         }
         let flow = model::load(&self.run, &self.device)?;
-        let dim = flow.spec().dim as usize;
-        let mut samples: Vec<f32> = Vec::new();
-        let reserved = self.n.checked_mul(dim).map(|count| samples.try_reserve_exact(count));
-        if !matches!(reserved, Some(Ok(()))) {
-            return Err(Error::config("-n", format!("{} samples do not fit in memory; ask for fewer", self.n)).into());
+        match (&self.given, flow.spec().kind) {
+            (Some(path), _) => self.posterior(&flow, &model::observations(&flow, path)?),
+            (None, Kind::Cinn) => Err(model::needs_conditions(&flow).into()),
+            (None, Kind::Flow) => {
+                let draw = |n, first| flow.sample_from(n, self.seed, first as u64);
+                self.write(flow.columns(), &self.draw(self.n, flow.spec().dim, draw)?, flow.spec().dim)
+            }
+            (None, Kind::Hint) => {
+                let draw = |n, first| {
+                    let lanes = flow.sample_joint_from(n, self.seed, first as u64)?;
+                    Ok(output::side_by_side(&lanes.y, &lanes.x, n))
+                };
+                let dim = flow.spec().latent_dim();
+                self.write(&output::joint_names(&flow), &self.draw(self.n, dim, draw)?, dim)
+            }
         }
-        for first in (0..self.n).step_by(PIECE) {
-            samples.extend(flow.sample_from(PIECE.min(self.n - first), self.seed, first as u64)?);
+    }
+
+    /// Samples of x for each observation.
+    fn posterior(&self, flow: &Flow, observations: &Table) -> Done {
+        trust::tell(flow, observations)?;
+        let given = flow.given(observations.values())?;
+        let Some(rows) = self.n.checked_mul(observations.rows) else { return Err(self.too_many().into()) };
+        let dim = flow.spec().dim;
+        let samples = self.draw(rows, dim, |n, first| given.sample_rows(self.n, self.seed, first, n))?;
+        if observations.rows == 1 {
+            return self.write(flow.columns(), &samples, dim);
         }
-        output::warn_not_finite("samples", dim, &samples);
+        output::warn_not_finite("samples", dim as usize, &samples);
+        let shape = [observations.rows, self.n, dim as usize];
         match &self.output {
-            Some(path) => write_table(path, flow.columns(), self.n, dim, &samples, self.force)?,
-            None => output::csv(flow.columns(), dim, &samples)?,
+            Some(path) => write_groups(path, GROUP, flow.columns(), shape, &samples, self.force)?,
+            None => {
+                let (names, rows) = with_group(GROUP, flow.columns(), self.n, dim as usize, &samples);
+                output::csv(&names, dim as usize + 1, &rows)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// Draws `rows` rows of `dim` columns in pieces: `draw` is told how many, and which is the first.
+    fn draw(&self, rows: usize, dim: u32, draw: impl Fn(usize, usize) -> Result<Vec<f32>>) -> Result<Vec<f32>> {
+        let mut samples: Vec<f32> = Vec::new();
+        let reserved = rows.checked_mul(dim as usize).map(|count| samples.try_reserve_exact(count));
+        if !matches!(reserved, Some(Ok(()))) {
+            return Err(self.too_many());
+        }
+        for first in (0..rows).step_by(PIECE) {
+            samples.extend(draw(PIECE.min(rows - first), first)?);
+        }
+        Ok(samples)
+    }
+
+    fn too_many(&self) -> Error {
+        Error::config("-n", format!("{} samples do not fit in memory; ask for fewer", self.n))
+    }
+
+    fn write(&self, names: &[String], samples: &[f32], dim: u32) -> Done {
+        let dim = dim as usize;
+        output::warn_not_finite("samples", dim, samples);
+        match &self.output {
+            Some(path) => write_table(path, names, samples.len() / dim, dim, samples, self.force)?,
+            None => output::csv(names, dim, samples)?,
         }
         Ok(0)
     }
 }
+
+/// Name of the column that says which observation a sample belongs to.
+const GROUP: &str = "observation";

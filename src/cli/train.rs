@@ -41,9 +41,9 @@ pub(super) struct Train {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "memory", "set", "dry_run"])]
     resume: Option<PathBuf>,
 
-    /// Table of conditions, which no model takes yet
-    #[arg(long, value_name = "FILE", hide = true)]
-    given: Option<PathBuf>,
+    /// Conditions, for --set model.kind=hint or cinn: a table with as many rows, or columns of DATA by name or number
+    #[arg(long, value_name = "FILE|LIST")]
+    given: Option<String>,
     /// Settings as TOML, for example the config.toml of an earlier run
     #[arg(long, value_name = "FILE", help_heading = "Settings")]
     config: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub(super) struct Train {
 
 fn long_help() -> String {
     let width = keys::KEYS.iter().map(|key| key.name.len()).max().unwrap_or(0);
-    let shown = keys::KEYS.iter().filter(|key| key.is_shown());
+    let shown = keys::KEYS.iter();
     let lines: Vec<_> = shown.map(|key| format!("  {:width$}  {}", key.name, key.help)).collect();
     format!("{AFTER_HELP}\n\n{OF_LL}\n\nAll settings (for --set, and as tables in --config):\n{}", lines.join("\n"))
 }
@@ -175,7 +175,7 @@ impl Train {
             flags.push((source_key(source)?, source.clone(), "the command line"));
         }
         let options = [
-            ("data.given", self.given.as_deref().map(text), "--given"),
+            ("data.given", self.given.clone(), "--given"),
             ("model.init", self.init.as_deref().map(text), "--init"),
             ("train.seed", self.seed.map(|v| v.to_string()), "--seed"),
             ("train.epochs", self.epochs.map(|v| v.to_string()), "--epochs"),

@@ -9,20 +9,13 @@ pub struct Key {
     pub help: &'static str,
 }
 
-impl Key {
-    /// Whether help lists it: it does not where no model takes it yet.
-    pub fn is_shown(&self) -> bool {
-        self.name != "data.given"
-    }
-}
-
 const fn key(name: &'static str, help: &'static str) -> Key {
     Key { name, help }
 }
 
 /// Every setting, in the order of the configuration file.
 pub const KEYS: &[Key] = &[
-    key("model.kind", "\"flow\""),
+    key("model.kind", "\"flow\"; with conditions: \"hint\" (joint and posterior) or \"cinn\" (conditional)"),
     key("model.blocks", "number of blocks"),
     key("model.depth", "recursion depth: \"full\" or a number; 0 is RealNVP"),
     key("model.width", "hidden width of the largest networks"),
@@ -50,10 +43,12 @@ pub const KEYS: &[Key] = &[
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
+    key("train.keep", "the result: \"best\" model on the held-out rows, or \"last\"; lens \"last\""),
+    key("train.patience", "stop after so many epochs without a better one; 0: never; lens 0"),
     key("data.preset", "simulated data set: \"lens\""),
     key("data.path", "table to train on: .npy or .csv"),
-    key("data.given", "table of conditions, for conditional models (--given)"),
-    key("data.columns", "columns to model, by name or number from 1: \"a,b\"; default: all"),
+    key("data.given", "conditions: a table of as many rows, or columns of the table: \"a,b\" (--given)"),
+    key("data.columns", "columns to model, by name or number from 1: \"a,b\"; default: all that are not conditions"),
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
     key("data.validation", "share of a table's rows held out, chosen at random"),
     key("data.outline", "points of a Lens outline: \"vertices\" or \"arc\""),
@@ -66,11 +61,22 @@ pub const KEYS: &[Key] = &[
     key("run.tune", "whether a GPU times variants of its kernels, once per model; false: --no-tune"),
     key("run.out", "run folder (--out)"),
     key("run.checkpoint_every", "steps between checkpoints; default: each epoch, at most one in ten seconds"),
+    key("columns.NAME.lower", "all values of the column are greater than this, those of samples too"),
+    key("columns.NAME.upper", "all values of the column are less than this"),
 ];
 
+/// The table of settings of single columns.
+pub(super) const COLUMNS: &str = "columns";
+
 /// Whether there is a setting of that name.
-pub fn known(name: &str) -> Option<&'static str> {
-    KEYS.iter().map(|k| k.name).find(|k| *k == name)
+pub fn is_known(name: &str) -> bool {
+    bound(name).is_some() || KEYS.iter().any(|key| key.name == name && !key.name.contains("NAME"))
+}
+
+/// The column and the side of a setting `columns.NAME.lower` or `.upper`. A name may have dots.
+pub(super) fn bound(key: &str) -> Option<(&str, &str)> {
+    let (name, which) = key.strip_prefix(COLUMNS)?.strip_prefix('.')?.rsplit_once('.')?;
+    (!name.is_empty() && (which == "lower" || which == "upper")).then_some((name, which))
 }
 
 /// The setting whose name is spelled most like `name`, if it is not another name altogether: at most half of its letters
@@ -114,9 +120,10 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Columns, Preset};
+    use super::super::{Columns, Given, Preset};
     use super::*;
     use crate::data::lens::Outline;
+    use crate::data::units::Bounds;
 
     #[test]
     fn the_list_is_that_of_the_structs() {
@@ -124,8 +131,10 @@ mod tests {
         all.model.width = Some(1);
         all.model.slope = Some(1.0);
         all.model.init = Some("a".into());
+        all.train.patience = Some(1);
         all.data.path = Some("a".into());
-        all.data.given = Some("a".into());
+        all.data.given = Some(Given::of_text("a"));
+        all.columns.insert("NAME".into(), Bounds { lower: Some(0.0), upper: Some(1.0) });
         all.data.columns = Some(Columns(vec!["a".into()]));
         all.data.validation = Some(0.5);
         all.data.outline = Some(Outline::Arc);
@@ -134,12 +143,27 @@ mod tests {
         let table = toml::Table::try_from(&all).unwrap();
         let mut in_structs = Vec::new();
         for (section, values) in table {
-            in_structs.extend(values.as_table().unwrap().keys().map(|k| format!("{section}.{k}")));
+            for (name, value) in values.as_table().unwrap() {
+                match value.as_table().filter(|_| section == COLUMNS) {
+                    Some(bounds) => in_structs.extend(bounds.keys().map(|k| format!("{section}.{name}.{k}"))),
+                    None => in_structs.push(format!("{section}.{name}")),
+                }
+            }
         }
         let mut listed: Vec<_> = KEYS.iter().map(|k| k.name.to_owned()).collect();
         listed.sort();
         in_structs.sort();
         assert_eq!(listed, in_structs);
+    }
+
+    #[test]
+    fn columns_have_any_name() {
+        assert_eq!(bound("columns.a.lower"), Some(("a", "lower")));
+        assert_eq!(bound("columns.my.long name.upper"), Some(("my.long name", "upper")));
+        for other in ["columns.a", "columns.lower", "columns..lower", "columns.a.least", "column.a.lower"] {
+            assert_eq!(bound(other), None, "{other}");
+        }
+        assert!(is_known("columns.NAME.lower") && is_known("train.lr") && !is_known("train.rl"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::{Config, Preset, keys, preset};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
-use crate::plan::Spec;
+use crate::plan::{Kind, Spec};
 
 /// Settings that exclude each other: the later source wins, within one source it is an error.
 const RIVALS: [(&str, &str); 2] = [("model.width", "model.budget"), ("data.preset", "data.path")];
@@ -22,7 +22,7 @@ const SECTIONS: [&str; 4] = ["MODEL_", "TRAIN_", "DATA_", "RUN_"];
 /// Settings and where each came from, lowest precedence added first.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    settings: BTreeMap<&'static str, Setting>,
+    settings: BTreeMap<String, Setting>,
     layer: usize,
 }
 
@@ -67,7 +67,15 @@ impl Layers {
                 return Err(unknown(&section, &path.display().to_string()));
             };
             for (name, value) in values {
-                self.set(&format!("{section}.{name}"), value, &path.display().to_string())?;
+                let source = path.display().to_string();
+                match value {
+                    Value::Table(bounds) if section == keys::COLUMNS => {
+                        for (which, bound) in bounds {
+                            self.set(&format!("{section}.{name}.{which}"), bound, &source)?;
+                        }
+                    }
+                    value => self.set(&format!("{section}.{name}"), value, &source)?,
+                }
             }
         }
         Ok(())
@@ -164,6 +172,13 @@ impl Layers {
             Some(preset) => preset.config(),
             None => preset::for_tables(),
         };
+        if base.data.preset.is_some() && self.given("model.kind").is_some_and(|kind| kind != Kind::Flow.name()) {
+            base.model.budget = Some(preset::CONDITIONAL_BUDGET);
+        }
+        if self.given("train.keep").as_deref() == Some("last") {
+            // Without a best model there is nothing to wait for.
+            base.train.patience = Some(0);
+        }
         if base.data.preset.is_some() && self.given("data.rows").is_some() {
             // The paper's batches are those of the paper's number of rows.
             base.train.batches_per_epoch = None;
@@ -171,7 +186,7 @@ impl Layers {
         }
         if let Some((_, file)) = &init {
             base.model.adopt(&file.plan.spec);
-            base.data.standardize = file.standardize.is_some();
+            base.data.standardize = file.x.standardize.is_some();
         }
         let mut table = to_table(&base);
         for (key, setting) in &self.settings {
@@ -200,7 +215,9 @@ impl Layers {
     }
 
     fn set(&mut self, key: &str, value: Value, source: &str) -> Result<()> {
-        let key = keys::known(key).ok_or_else(|| unknown(key, source))?;
+        if !keys::is_known(key) {
+            return Err(unknown(key, source));
+        }
         let value = fitting(key, value, source)?;
         if let Some((rival, message)) = rival_of(key)
             && let Some(other) = self.settings.get(rival)
@@ -212,7 +229,7 @@ impl Layers {
             }
             self.settings.remove(rival);
         }
-        self.settings.insert(key, Setting { value, layer: self.layer, source: source.into() });
+        self.settings.insert(key.into(), Setting { value, layer: self.layer, source: source.into() });
         Ok(())
     }
 }
@@ -229,7 +246,7 @@ fn rival_of(key: &str) -> Option<(&'static str, String)> {
 }
 
 /// The value in the type of its setting, or an error that says what is expected.
-fn fitting(key: &'static str, value: Value, source: &str) -> Result<Value> {
+fn fitting(key: &str, value: Value, source: &str) -> Result<Value> {
     let fits = |value: &Value| -> Result<(), String> {
         let mut table = to_table(&preset::for_tables());
         insert(&mut table, key, value.clone());
@@ -282,7 +299,14 @@ fn to_table(base: &Config) -> Table {
 }
 
 fn insert(table: &mut Table, key: &str, value: Value) {
-    if let Some((section, name)) = key.split_once('.')
+    if let Some((column, which)) = keys::bound(key) {
+        let columns = table.entry(keys::COLUMNS).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(columns) = columns
+            && let Value::Table(bounds) = columns.entry(column).or_insert_with(|| Value::Table(Table::new()))
+        {
+            bounds.insert(which.into(), value);
+        }
+    } else if let Some((section, name)) = key.split_once('.')
         && let Some(Value::Table(section)) = table.get_mut(section)
     {
         section.insert(name.into(), value);
@@ -299,7 +323,7 @@ fn remove(table: &mut Table, key: &str) {
 
 /// Whether the settings describe the model of the file that training starts from.
 fn agrees(config: &Config, spec: &Spec, path: &Path) -> Result<()> {
-    let wanted = config.model.spec(spec.dim)?;
+    let wanted = config.model.spec(spec.dim, spec.cond_dim)?;
     let differs = |key: &str, file: String, wanted: String| {
         let what = format!("is {wanted}, but {} has {file}; leave it out to take the file's", path.display());
         Err(Error::config(key, what))

@@ -4,22 +4,26 @@
 //! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
 //! starting values: the paper's for a named data set, sensible ones for a table of any size.
 
+mod given;
 pub mod keys;
 mod layers;
 pub mod preset;
 mod validate;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use given::Given;
 pub use layers::Layers;
 pub use preset::Preset;
 pub use validate::MOST_THREADS;
 
 use crate::data::lens::Outline;
+use crate::data::units::Bounds;
 use crate::error::Result;
 use crate::optim::{Adam, Schedule};
 use crate::plan::budget::width_for;
@@ -39,6 +43,9 @@ pub struct Config {
     pub data: Data,
     /// Where, and what is kept.
     pub run: Run,
+    /// Bounds of columns of x or y, by name; by number from 1 where the table has no names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, Bounds>,
 }
 
 /// Table `[model]`.
@@ -113,6 +120,23 @@ pub struct Train {
     pub seed: u64,
     /// What is kept for the backward pass.
     pub memory: Memory,
+    /// Which model is the result.
+    #[serde(default)]
+    pub keep: Keep,
+    /// Epochs without a better score of the held-out rows after which training stops; absent or 0: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u64>,
+}
+
+/// Which model of a training is its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// That of the epoch after which the held-out rows had the least loss; the last where none are held out.
+    Best,
+    /// That of the last epoch.
+    #[default]
+    Last,
 }
 
 /// Table `[data]`.
@@ -125,10 +149,10 @@ pub struct Data {
     /// The table to train on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// The table of conditions, for conditional models.
+    /// The conditions of a conditional model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub given: Option<PathBuf>,
-    /// The columns to model, by name or number (from 1); absent: all.
+    pub given: Option<Given>,
+    /// The columns to model, by name or number (from 1); absent: all that are not conditions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
     /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.
@@ -200,15 +224,16 @@ pub enum ScaleKind {
 pub struct Columns(pub Vec<String>);
 
 impl Model {
-    /// The model these settings ask for, for data of `dim` columns. A budget is turned into its width.
+    /// The model these settings ask for, for data of `dim` columns and `cond_dim` conditions. A budget is turned into its
+    /// width.
     ///
     /// # Errors
     /// [`crate::Error::Config`] where a setting is out of range.
-    pub fn spec(&self, dim: u32) -> Result<Spec> {
+    pub fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
         let spec = Spec {
             kind: self.kind,
             dim,
-            cond_dim: 0,
+            cond_dim,
             blocks: self.blocks,
             depth: match self.depth {
                 Depth::Full => FULL_DEPTH,

@@ -5,9 +5,11 @@
 //! rows held out. The 0.01 noise of the paper stays: it bounds the density where a column is discrete or
 //! constant, and in standardised units it is 1 % of each column's deviation.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Data, Depth, Memory, Model, Run, ScaleKind, Train};
+use super::{Config, Data, Depth, Keep, Memory, Model, Run, ScaleKind, Train};
 use crate::data::lens::Outline;
 use crate::plan::{ConditionOn, Kind, Mixing};
 
@@ -48,6 +50,8 @@ impl Preset {
                 config.train.batch = Some(10_000);
                 config.train.batches_per_epoch = Some(100);
                 config.train.lr = 0.01;
+                config.train.keep = Keep::Last;
+                config.train.patience = Some(0);
                 config.train.lr_final = 0.0001;
                 config.data = Data {
                     preset: Some(self),
@@ -64,6 +68,9 @@ impl Preset {
         config
     }
 }
+
+/// Parameters of the paper's conditional models of Lens shapes.
+pub(super) const CONDITIONAL_BUDGET: u64 = 400_000;
 
 /// Settings for a table of any size.
 pub fn for_tables() -> Config {
@@ -99,6 +106,8 @@ pub fn for_tables() -> Config {
             shuffle: true,
             seed: 1,
             memory: Memory::Stored,
+            keep: Keep::Best,
+            patience: Some(10),
         },
         data: Data {
             preset: None,
@@ -114,6 +123,7 @@ pub fn for_tables() -> Config {
             seed: 1,
         },
         run: Run { device: "auto".into(), threads: 0, tune: true, out: None, checkpoint_every: None },
+        columns: BTreeMap::new(),
     }
 }
 
@@ -135,7 +145,7 @@ mod tests {
         assert_eq!((c.train.lr, c.train.lr_final, c.train.noise), (0.01, 0.0001, 0.01));
         assert_eq!((c.train.warmup_epochs, c.train.warmup_factor), (3, 0.01));
         assert_eq!((c.data.rows, c.data.test_rows, c.data.standardize), (Some(1_000_000), Some(100_000), false));
-        let spec = c.model.spec(20).unwrap();
+        let spec = c.model.spec(20, 0).unwrap();
         assert_eq!((spec.blocks, spec.width, spec.depth, spec.mix_first), (2, 104, 99, false));
     }
 

@@ -1,7 +1,8 @@
 //! Ranges of all settings, and settings that do not go together.
 
-use super::{Config, ScaleKind};
+use super::{Config, Given, Keep, ScaleKind};
 use crate::error::{Error, Result};
+use crate::plan::Kind;
 
 /// Most threads of the native CPU engine. Far more than cores are of no use, and the system may not start them.
 pub const MOST_THREADS: u64 = 1024;
@@ -33,14 +34,21 @@ impl Config {
             ("data.seed", Some(d.seed)),
             ("run.threads", Some(r.threads)),
             ("run.checkpoint_every", r.checkpoint_every),
+            ("train.patience", self.train.patience),
         ] {
             if let Some(value) = value.filter(|&v| i64::try_from(v).is_err()) {
                 return Err(Error::config(key, format!("must be less than 2^63, is {value}")));
             }
         }
-        let paths = [("model.init", &m.init), ("data.path", &d.path), ("data.given", &d.given), ("run.out", &r.out)];
+        let given = d.given.as_ref().and_then(Given::file);
+        let paths = [
+            ("model.init", m.init.as_deref()),
+            ("data.path", d.path.as_deref()),
+            ("data.given", given),
+            ("run.out", r.out.as_deref()),
+        ];
         for (key, path) in paths {
-            if let Some(path) = path.as_deref().filter(|p| p.to_str().is_none()) {
+            if let Some(path) = path.filter(|p| p.to_str().is_none()) {
                 let what = format!("{} is not Unicode, which settings must be; rename it", path.display());
                 return Err(Error::config(key, what));
             }
@@ -63,6 +71,10 @@ impl Config {
                 ));
             }
         }
+        if self.train.keep == Keep::Last && self.train.patience.is_some_and(|patience| patience > 0) {
+            let what = "needs train.keep = \"best\": it counts the epochs since the best model; or set it to 0";
+            return Err(Error::config("train.patience", what));
+        }
         if m.width.is_some() && m.budget.is_some() {
             return Err(Error::config(
                 "model.width",
@@ -70,7 +82,7 @@ impl Config {
             ));
         }
         // Everything else about the model, with the smallest number of columns.
-        m.spec(1).map(|_| ()).or_else(|e| match e {
+        m.spec(1, u32::from(m.kind != Kind::Flow)).map(|_| ()).or_else(|e| match e {
             // Whether a budget suffices depends on the data.
             Error::Config { key, .. } if key == "model.budget" => Ok(()),
             other => Err(other),
@@ -117,9 +129,9 @@ impl Config {
             return Err(Error::config("run.device", "names no device; give auto, cpu, gpu or an adapter"));
         }
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
-        if d.given.is_some() {
-            let what = "needs a conditional model; model.kind = \"flow\" has no conditions";
-            return Err(Error::config("data.given", what));
+        self.conditions()?;
+        for (name, bounds) in &self.columns {
+            bounds.mistake().map_or(Ok(()), |mistake| Err(Error::config(format!("columns.{name}"), mistake)))?;
         }
         let only = |key: &str, what: &str, set: bool| if set { Err(Error::config(key, what)) } else { Ok(()) };
         if d.preset.is_some() {
@@ -129,6 +141,31 @@ impl Config {
         } else {
             only("data.outline", "is for the simulated data set lens", d.outline.is_some())?;
             only("data.test_rows", "is for simulated data sets; for a table set data.validation", d.test_rows.is_some())
+        }
+    }
+}
+
+impl Config {
+    /// Whether there are conditions where the model needs some, and none where it has none.
+    fn conditions(&self) -> Result<()> {
+        let d = &self.data;
+        match (self.model.kind, &d.given) {
+            (Kind::Flow, Some(_)) => {
+                let what = "a `flow` has no conditions; take --set model.kind=hint or cinn, or leave it out";
+                Err(Error::config("data.given", what))
+            }
+            (Kind::Cinn | Kind::Hint, Some(_)) if d.preset.is_some() => {
+                let what = "is for tables; the simulated data set has observations of its own; leave it out";
+                Err(Error::config("data.given", what))
+            }
+            (kind @ (Kind::Cinn | Kind::Hint), None) if d.preset.is_none() => {
+                let what = format!(
+                    "a `{}` needs conditions: --given with a table of as many rows, or with the names of columns",
+                    kind.name()
+                );
+                Err(Error::config("data.given", what))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -145,6 +182,7 @@ fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> R
 
 #[cfg(test)]
 mod tests {
+    use super::super::Given;
     use super::super::preset::{Preset, for_tables};
 
     #[test]
@@ -172,7 +210,7 @@ mod tests {
             ("data.validation", |c| c.data.validation = Some(1.0)),
             ("data.test_rows", |c| c.data.test_rows = Some(1)),
             ("model.width", |c| c.model.width = Some(0)),
-            ("data.given", |c| c.data.given = Some("y.npy".into())),
+            ("data.given", |c| c.data.given = Some(Given::of_text("y.npy"))),
         ];
         for (key, change) in cases {
             let mut config = for_tables();

@@ -1,7 +1,7 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
 //! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
-//! [`atomic`], columns are scaled by [`standardize`]. [`fourier`] and [`lens`] simulate the paper's shapes. Nothing here
+//! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`fourier`] and [`lens`] simulate the paper's shapes. Nothing here
 //! knows a device or a model.
 
 pub mod atomic;
@@ -12,12 +12,14 @@ pub mod npy;
 mod precision;
 pub mod standardize;
 pub mod table;
+pub mod units;
 
 pub use atomic::write_atomic;
 pub use csv::{read_csv, write_csv};
 pub use npy::{read_npy, write_npy};
 pub use standardize::Standardizer;
-pub use table::{Table, check_table_output, write_table, write_vector};
+pub use table::{Table, check_table_output, write_groups, write_table, write_vector};
+pub use units::{Bounds, Units};
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.
 pub const TEST_FIRST_ROW: u64 = 1 << 40;

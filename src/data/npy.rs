@@ -337,6 +337,12 @@ pub(super) fn write_npy_vector(path: &Path, values: &[f32], force: bool) -> Resu
     write(path, &format!("({},)", values.len()), values, force)
 }
 
+/// Writes values as a three-dimensional array.
+pub(super) fn write_npy_groups(path: &Path, shape: [usize; 3], values: &[f32], force: bool) -> Result<()> {
+    let [groups, rows, columns] = shape;
+    write(path, &format!("({groups}, {rows}, {columns})"), values, force)
+}
+
 fn write(path: &Path, shape: &str, values: &[f32], force: bool) -> Result<()> {
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     let prefix = MAGIC.len() + 4;

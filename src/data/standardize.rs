@@ -53,6 +53,32 @@ impl Standardizer {
         Ok(Self { mean, scale, constant })
     }
 
+    /// One that leaves `dim` columns as they are.
+    pub(crate) fn none(dim: usize) -> Self {
+        Self { mean: vec![0.0; dim], scale: vec![1.0; dim], constant: Vec::new() }
+    }
+
+    /// That of the columns before `at`, and that of the others.
+    pub(crate) fn split_at(&self, at: usize) -> (Self, Self) {
+        let (mean, scale) = (self.mean.split_at(at), self.scale.split_at(at));
+        let (constant, later): (Vec<_>, Vec<_>) = self.constant.iter().partition(|&&c| c < at);
+        let later = later.into_iter().map(|c| c - at).collect();
+        (
+            Self { mean: mean.0.to_vec(), scale: scale.0.to_vec(), constant },
+            Self { mean: mean.1.to_vec(), scale: scale.1.to_vec(), constant: later },
+        )
+    }
+
+    /// That of some columns and of others after them.
+    pub(crate) fn join(first: &Self, second: &Self) -> Self {
+        let at = first.dim();
+        Self {
+            mean: [&first.mean[..], &second.mean[..]].concat(),
+            scale: [&first.scale[..], &second.scale[..]].concat(),
+            constant: first.constant.iter().copied().chain(second.constant.iter().map(|c| c + at)).collect(),
+        }
+    }
+
     /// Number of columns.
     pub fn dim(&self) -> usize {
         self.mean.len()

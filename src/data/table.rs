@@ -111,7 +111,21 @@ impl Table {
     /// The table of some columns in the given order. Each is a name, or a number counted from 1 as in error messages;
     /// a name wins over a number.
     pub fn select<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Self> {
-        let chosen = choose(&self.columns, self.dim, wanted)?;
+        self.take(&self.numbers(wanted)?)
+    }
+
+    /// The columns, from 0, that [`Table::select`] means.
+    pub fn numbers<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Vec<usize>> {
+        choose(&self.columns, self.dim, wanted)
+    }
+
+    /// The table without some columns, from 0; at least one must be left.
+    pub fn without(&self, columns: &[usize]) -> Result<Self> {
+        self.take(&(0..self.dim).filter(|i| !columns.contains(i)).collect::<Vec<_>>())
+    }
+
+    /// The table of some columns, from 0, in the given order.
+    pub fn take(&self, chosen: &[usize]) -> Result<Self> {
         let columns = if self.columns.is_empty() {
             Vec::new()
         } else {
@@ -120,6 +134,16 @@ impl Table {
         let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
         let coarse = (0..chosen.len()).filter(|&i| self.coarse.contains(&chosen[i])).collect();
         Ok(Self { coarse, ..Self::new(columns, chosen.len(), values)? })
+    }
+
+    /// The rows of this table with those of another to their right; with names where both have them.
+    pub(crate) fn beside(&self, right: &Self) -> Result<Self> {
+        let named = !self.columns.is_empty() && !right.columns.is_empty();
+        let columns = if named { [&self.columns[..], &right.columns].concat() } else { Vec::new() };
+        let values =
+            self.iter_rows().zip(right.iter_rows()).flat_map(|(left, right)| left.iter().chain(right)).copied();
+        let coarse = self.coarse.iter().copied().chain(right.coarse.iter().map(|i| i + self.dim)).collect();
+        Ok(Self { coarse, ..Self::new(columns, self.dim + right.dim, values.collect())? })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
@@ -226,6 +250,42 @@ pub fn write_table(
     }
 }
 
+/// Writes the rows of several groups of `rows` rows each: `.npy` gets an array (groups, rows, columns), `.csv` a first column
+/// `name` with the number of the group, from 1.
+pub fn write_groups(
+    path: &Path,
+    name: &str,
+    names: &[String],
+    [groups, rows, columns]: [usize; 3],
+    values: &[f32],
+    force: bool,
+) -> Result<()> {
+    check_shape(groups * rows, columns, values)?;
+    match Format::of(path)? {
+        Format::Npy => npy::write_npy_groups(path, [groups, rows, columns], values, force),
+        Format::Csv => {
+            let (names, values) = with_group(name, names, rows, columns, values);
+            csv::write_csv(path, &names, groups * rows, columns + 1, &values, force)
+        }
+    }
+}
+
+/// Rows of groups of `rows` rows with the number of the group, from 1, as their first column.
+pub fn with_group(
+    name: &str,
+    names: &[String],
+    rows: usize,
+    columns: usize,
+    values: &[f32],
+) -> (Vec<String>, Vec<f32>) {
+    let unnamed = || (1..=columns).map(|i| format!("x{i}")).collect();
+    let names = if names.is_empty() { unnamed() } else { names.to_vec() };
+    let names = std::iter::once(name.to_owned()).chain(names).collect();
+    let number = |row: usize| (row / rows + 1) as f32;
+    let rows = values.chunks_exact(columns).enumerate();
+    (names, rows.flat_map(|(i, row)| std::iter::once(number(i)).chain(row.iter().copied())).collect())
+}
+
 /// Writes one number a row: `.npy` gets one dimension, `.csv` a column of that name.
 pub fn write_vector(path: &Path, name: &str, values: &[f32], force: bool) -> Result<()> {
     match Format::of(path)? {
@@ -257,6 +317,11 @@ impl Format {
             None => Err(Error::format(path, format!("the name of a table ends in {SUPPORTED}"))),
         }
     }
+}
+
+/// Whether the name of a file is that of a table.
+pub(crate) fn is_table_file(path: &Path) -> bool {
+    Format::of(path).is_ok()
 }
 
 /// Opens a regular file and tells its length.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Flow, Memory, ModelFile, init};
-use crate::data::standardize::Standardizer;
+use crate::data::units::Units;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::plan::{ConditionOn, Kind, Mixing, Plan, Scale, Spec, budget};
@@ -17,8 +17,8 @@ pub struct FlowBuilder {
     budget: Option<u64>,
     seed: u64,
     init_sigma: f32,
-    columns: Vec<String>,
-    standardize: Option<Standardizer>,
+    x: Units,
+    y: Units,
     memory: Memory,
 }
 
@@ -34,8 +34,8 @@ impl FlowBuilder {
             budget: None,
             seed: 0,
             init_sigma: 0.005,
-            columns: Vec::new(),
-            standardize: None,
+            x: Units::default(),
+            y: Units::default(),
             memory: Memory::default(),
         }
     }
@@ -114,15 +114,15 @@ impl FlowBuilder {
         self
     }
 
-    /// Names of the columns of x, kept in the model file.
-    pub fn columns(mut self, names: Vec<String>) -> Self {
-        self.columns = names;
+    /// Names, bounds and standardisation of the columns of x, which become part of the model.
+    pub fn units(mut self, x: Units) -> Self {
+        self.x = x;
         self
     }
 
-    /// A standardisation of x that becomes part of the model.
-    pub fn standardize(mut self, standardize: Option<Standardizer>) -> Self {
-        self.standardize = standardize;
+    /// The same of the conditions y.
+    pub fn units_of_conditions(mut self, y: Units) -> Self {
+        self.y = y;
         self
     }
 
@@ -156,7 +156,7 @@ impl FlowBuilder {
         }
         let plan = Arc::new(Plan::new(&self.spec()?)?);
         let weights = init::weights(&plan, self.seed, self.init_sigma);
-        let file = ModelFile { plan, weights, columns: self.columns, standardize: self.standardize };
+        let file = ModelFile { plan, weights, x: self.x, y: self.y, evidence: None };
         Ok(Flow::from_file(file, engine)?.with_memory(self.memory))
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::programs::Name;
-use super::{Encoded, Flow, log_density};
+use super::{Encoded, Flow, add_jacobian, log_density};
 use crate::engine::{Groups, Job};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
@@ -25,13 +25,16 @@ pub struct Given<'a> {
 }
 
 impl Flow {
-    /// The model given observations y, row-major (B, C), in the user's units.
+    /// The model given observations y, row-major (B, C), in the user's units; an unconditional flow is given nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model has no conditions, [`Error::Shape`] where `y` has no rows or its length is not a
+    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows or its length is not a
     /// multiple of C.
     pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Given<'a>> {
         if self.plan.spec.kind == Kind::Flow {
+            if y.is_empty() {
+                return self.unconditional();
+            }
             let what = "the model is an unconditional `flow`: it has no conditions to be given";
             return Err(Error::config("model.kind", what));
         }
@@ -39,7 +42,7 @@ impl Flow {
         if observations == 0 {
             return Err(Error::Shape { what: "observations".into(), expected: 1, got: 0 });
         }
-        Ok(Given { flow: self, user: y, inner: self.inner_y(y)?, observations: Some(observations), first: 0 })
+        Ok(Given { flow: self, user: y, inner: self.y.inner(y)?, observations: Some(observations), first: 0 })
     }
 
     /// An unconditional flow as one that is given nothing.
@@ -84,8 +87,8 @@ impl Given<'_> {
     /// [`Error::Shape`] where the length of `x` is not a multiple of N, or its rows are not as many as the observations.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
-        let mut encoded = self.flow.encode_inner(&self.inner_for(rows), &self.flow.inner_x(x)?, rows)?;
-        self.flow.add_jacobian_x(x, &mut encoded.log_det);
+        let mut encoded = self.flow.encode_inner(&self.inner_for(rows), &self.flow.x.inner(x)?, rows)?;
+        add_jacobian(&self.flow.x, x, self.flow.spec().dim, &mut encoded.log_det);
         Ok(encoded)
     }
 
@@ -95,7 +98,7 @@ impl Given<'_> {
     /// As those of [`Given::encode`].
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
         let rows = self.rows("z", self.flow.plan.spec.dim, z)?;
-        self.flow.undo(self.flow.decode_inner(&self.inner_for(rows), z, rows)?)
+        Ok(self.flow.x.outer(self.flow.decode_inner(&self.inner_for(rows), z, rows)?))
     }
 
     /// `log p(x | y)` of rows x in nats, in the user's units (spec, section 4).
@@ -143,7 +146,7 @@ impl Given<'_> {
         let y: Vec<f32> = (first..first + rows).flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
         let groups = Groups { rows: group, first: self.first + (first / n) as u32 };
         let job = Job { rows, inputs: &[&y], seed, first_row: (first % n) as u64, groups };
-        self.flow.undo(self.flow.run(Name::Sample, &job)?.swap_remove(0))
+        Ok(self.flow.x.outer(self.flow.run(Name::Sample, &job)?.swap_remove(0)))
     }
 
     /// Number of rows of some values, which must be as many as the observations.

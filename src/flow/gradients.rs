@@ -53,7 +53,7 @@ impl Given<'_> {
 
     /// Runs a program with backward operations on rows x, with what the caller gives beside them.
     fn backward(&self, name: Name, x: &[f32], seeds: &[&[f32]], rows: usize) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
-        let (x, y) = (self.flow.inner_x(x)?, self.inner_for(rows));
+        let (x, y) = (self.flow.x.inner(x)?, self.inner_for(rows));
         let joined;
         let mut inputs: Vec<&[f32]> = match self.flow.plan.spec.kind {
             Kind::Flow => vec![&x],
@@ -79,9 +79,9 @@ impl Given<'_> {
                 (lanes.y, lanes.x)
             }
         };
-        self.flow.outer_gradient_x(x, &mut d_x);
+        self.flow.x.outer_gradient(x, &mut d_x);
         if !d_y.is_empty() {
-            self.flow.outer_gradient_y(&self.user_for(rows), &mut d_y);
+            self.flow.y.outer_gradient(&self.user_for(rows), &mut d_y);
         }
         Gradients { tensors, x: d_x, y: d_y }
     }

@@ -1,7 +1,7 @@
 //! What a `hint` knows of x and y together: joint density, evidence, joint samples (spec, section 4).
 
 use super::programs::Name;
-use super::{Encoded, Flow, log_density};
+use super::{Encoded, Flow, add_jacobian, log_density};
 use crate::engine::Job;
 use crate::error::{Error, Result};
 use crate::plan::Kind;
@@ -32,9 +32,9 @@ impl Flow {
     /// [`Error::Config`] where the model is not a `hint`, [`Error::Shape`] where the lengths do not agree.
     pub fn encode_joint(&self, y: &[f32], x: &[f32]) -> Result<Lanes<Encoded>> {
         let rows = self.joint_rows(y, x)?;
-        let mut lanes = self.encode_lanes(&self.inner_y(y)?, &self.inner_x(x)?, rows)?;
-        self.add_jacobian_y(y, &mut lanes.y.log_det);
-        self.add_jacobian_x(x, &mut lanes.x.log_det);
+        let mut lanes = self.encode_lanes(&self.y.inner(y)?, &self.x.inner(x)?, rows)?;
+        add_jacobian(&self.y, y, self.spec().cond_dim, &mut lanes.y.log_det);
+        add_jacobian(&self.x, x, self.spec().dim, &mut lanes.x.log_det);
         Ok(lanes)
     }
 
@@ -45,7 +45,7 @@ impl Flow {
     pub fn decode_joint(&self, z_y: &[f32], z_x: &[f32]) -> Result<Lanes<Vec<f32>>> {
         let rows = self.joint_rows(z_y, z_x)?;
         let Lanes { y, x } = self.decode_lanes(Lanes { y: z_y, x: z_x }, rows)?;
-        Ok(Lanes { y: self.undo_y(y)?, x: self.undo(x)? })
+        Ok(Lanes { y: self.y.outer(y), x: self.x.outer(x) })
     }
 
     /// `log p(y, x)` of rows in nats, in the user's units.
@@ -64,8 +64,8 @@ impl Flow {
     pub fn log_evidence(&self, y: &[f32]) -> Result<Vec<f32>> {
         self.two_lanes()?;
         let rows = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
-        let mut encoded = self.encode_y(&self.inner_y(y)?, rows)?;
-        self.add_jacobian_y(y, &mut encoded.log_det);
+        let mut encoded = self.encode_y(&self.y.inner(y)?, rows)?;
+        add_jacobian(&self.y, y, self.spec().cond_dim, &mut encoded.log_det);
         Ok(log_density(&encoded).into_iter().map(|density| density as f32).collect())
     }
 
@@ -85,7 +85,7 @@ impl Flow {
         self.two_lanes()?;
         let job = Job { rows: n, seed, first_row: first, ..Job::default() };
         let Lanes { y, x } = Lanes::of_two(self.run(Name::SampleJoint, &job)?);
-        Ok(Lanes { y: self.undo_y(y)?, x: self.undo(x)? })
+        Ok(Lanes { y: self.y.outer(y), x: self.x.outer(x) })
     }
 
     fn joint_rows(&self, y: &[f32], x: &[f32]) -> Result<usize> {

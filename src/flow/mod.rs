@@ -6,19 +6,20 @@
 //! [`Flow`] whose names say `joint` or `evidence`.
 
 mod builder;
+mod evidence;
 mod given;
 mod gradients;
 mod init;
 mod inner;
 mod joint;
 mod model_file;
-mod outer;
 pub(crate) mod programs;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use builder::FlowBuilder;
+pub use evidence::Evidence;
 pub use given::Given;
 pub use gradients::Gradients;
 pub use joint::Lanes;
@@ -26,7 +27,7 @@ pub use model_file::ModelFile;
 
 pub use crate::tape::Memory;
 
-use crate::data::standardize::Standardizer;
+use crate::data::units::Units;
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::Result;
 use crate::plan::{Plan, Spec};
@@ -40,8 +41,9 @@ use programs::Name;
 pub struct Flow {
     plan: Arc<Plan>,
     engine: Engine,
-    columns: Vec<String>,
-    standardize: Option<Standardizer>,
+    x: Units,
+    y: Units,
+    evidence: Option<Evidence>,
     memory: Memory,
     loaded: Mutex<Loaded>,
 }
@@ -86,11 +88,11 @@ impl Flow {
     /// cannot hold the model.
     pub fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
-        let ModelFile { plan, weights, columns, standardize } = file;
+        let ModelFile { plan, weights, x, y, evidence } = file;
         let mut session = engine.load(plan.clone())?;
         session.write(Values::Weights, &weights)?;
         let loaded = Mutex::new(Loaded { session, compiled: Vec::new() });
-        Ok(Self { plan, engine: engine.clone(), columns, standardize, memory: Memory::default(), loaded })
+        Ok(Self { plan, engine: engine.clone(), x, y, evidence, memory: Memory::default(), loaded })
     }
 
     /// What [`Flow::loss_gradients`] and [`Flow::vjp`] keep for their backward pass; [`Memory::Stored`] unless this is
@@ -109,8 +111,9 @@ impl Flow {
         Ok(ModelFile {
             plan: self.plan.clone(),
             weights,
-            columns: self.columns.clone(),
-            standardize: self.standardize.clone(),
+            x: self.x.clone(),
+            y: self.y.clone(),
+            evidence: self.evidence.clone(),
         })
     }
 
@@ -149,12 +152,27 @@ impl Flow {
 
     /// Names of the columns of x, empty where they are not known.
     pub fn columns(&self) -> &[String] {
-        &self.columns
+        &self.x.columns
     }
 
-    /// The standardisation that belongs to the model.
-    pub fn standardization(&self) -> Option<&Standardizer> {
-        self.standardize.as_ref()
+    /// Names of the conditions y, empty where they are not known.
+    pub fn conditions(&self) -> &[String] {
+        &self.y.columns
+    }
+
+    /// Names, bounds and standardisation of the columns of x.
+    pub fn units(&self) -> &Units {
+        &self.x
+    }
+
+    /// The same of the conditions y.
+    pub fn units_of_conditions(&self) -> &Units {
+        &self.y
+    }
+
+    /// Of a trained `hint`: `log p(y)` of the observations it was trained on.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_ref()
     }
 
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
@@ -197,7 +215,7 @@ impl Flow {
     pub fn sample_from(&self, n: usize, seed: u64, first: u64) -> Result<Vec<f32>> {
         self.unconditional()?;
         let job = Job { rows: n, seed, first_row: first, ..Job::default() };
-        self.undo(self.run(Name::Sample, &job)?.swap_remove(0))
+        Ok(self.x.outer(self.run(Name::Sample, &job)?.swap_remove(0)))
     }
 
     /// Mean loss of rows x of an unconditional flow and its gradients (spec, section 5): mean of
@@ -282,4 +300,11 @@ fn log_density(encoded: &Encoded) -> Vec<f64> {
     let n = z.len() / log_det.len();
     let constant = 0.5 * n as f64 * std::f64::consts::TAU.ln();
     z.chunks_exact(n).zip(log_det).map(|(z, &log_det)| f64::from(log_det) - half_square(z) - constant).collect()
+}
+
+/// Adds the log-determinant of the way from the user's units, of rows of `dim` columns, to that of the networks.
+fn add_jacobian(units: &Units, rows: &[f32], dim: u32, log_det: &mut [f32]) {
+    for (log_det, jacobian) in log_det.iter_mut().zip(units.log_jacobian(rows, dim as usize)) {
+        *log_det = (f64::from(*log_det) + jacobian) as f32;
+    }
 }

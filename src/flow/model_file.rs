@@ -8,9 +8,10 @@ use std::sync::Arc;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
+use super::Evidence;
 use crate::data::atomic::write_atomic;
-use crate::data::standardize::Standardizer;
 use crate::data::table::open_regular;
+use crate::data::units::Units;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Spec, Tensor, budget};
 use crate::rng::{self, Stream};
@@ -27,10 +28,12 @@ pub struct ModelFile {
     pub plan: Arc<Plan>,
     /// The weight arena; derived weights are recomputed by the programs and may hold anything.
     pub weights: Vec<f32>,
-    /// Names of the columns of x, empty where they are not known.
-    pub columns: Vec<String>,
-    /// Standardisation of x that belongs to the model.
-    pub standardize: Option<Standardizer>,
+    /// Names, bounds and standardisation of the columns of x.
+    pub x: Units,
+    /// The same of the conditions y, where the model has any.
+    pub y: Units,
+    /// How usual observations are, of a trained `hint`.
+    pub evidence: Option<Evidence>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -38,10 +41,16 @@ struct Header {
     format: u32,
     #[serde(flatten)]
     spec: Spec,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    columns: Vec<String>,
+    #[serde(flatten)]
+    x: Units,
+    #[serde(default, skip_serializing_if = "is_default")]
+    given: Units,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    standardize: Option<Standardizer>,
+    evidence: Option<Evidence>,
+}
+
+fn is_default(units: &Units) -> bool {
+    *units == Units::default()
 }
 
 impl ModelFile {
@@ -82,7 +91,7 @@ impl ModelFile {
                 tensors.tensor(&tensor.name).map_err(|_| wrong(format!("tensor `{}` is missing", tensor.name)))?;
             read_tensor(tensor, &view, &mut weights[tensor.range()]).map_err(wrong)?;
         }
-        let file = Self { plan: Arc::new(plan), weights, columns: header.columns, standardize: header.standardize };
+        let file = Self { plan: Arc::new(plan), weights, x: header.x, y: header.given, evidence: header.evidence };
         file.check().map_err(|e| wrong(e.to_string()))?;
         Ok(file)
     }
@@ -92,14 +101,9 @@ impl ModelFile {
     /// # Errors
     /// [`Error::Shape`] or [`Error::Config`] with the part that does not.
     pub(super) fn check(&self) -> Result<()> {
-        let n = self.plan.spec.dim as usize;
-        let agree = |what: &str, expected, got| match expected == got {
-            true => Ok(()),
-            false => Err(Error::Shape { what: what.into(), expected, got }),
-        };
-        agree("weights of the model", self.plan.layout.len(), self.weights.len())?;
-        if !self.columns.is_empty() {
-            agree("column names of the model", n, self.columns.len())?;
+        let (expected, got) = (self.plan.layout.len(), self.weights.len());
+        if expected != got {
+            return Err(Error::Shape { what: "weights of the model".into(), expected, got });
         }
         for mix in self.plan.mixes().filter(|mix| mix.reflections.is_none()) {
             let (at, dim) = (mix.q as usize, mix.dim as usize);
@@ -110,21 +114,13 @@ impl ModelFile {
                 return Err(Error::config(name, what));
             }
         }
-        let Some(s) = &self.standardize else { return Ok(()) };
-        agree("means of the standardisation", n, s.mean.len())?;
-        agree("scales of the standardisation", n, s.scale.len())?;
-        let usable = |(mean, scale): (&f64, &f64)| mean.is_finite() && scale.is_finite() && *scale > 0.0;
-        match s.mean.iter().zip(&s.scale).position(|pair| !usable(pair)) {
-            Some(c) => Err(Error::config(
-                "standardize",
-                format!(
-                    "column {} has mean {} and scale {}; both must be finite, the scale positive",
-                    c + 1,
-                    s.mean[c],
-                    s.scale[c]
-                ),
-            )),
-            None => Ok(()),
+        self.evidence.as_ref().map_or(Ok(()), Evidence::check)?;
+        let spec = &self.plan.spec;
+        self.x.check(spec.dim as usize, "the model")?;
+        if spec.cond_dim > 0 || !is_default(&self.y) {
+            self.y.check(spec.cond_dim as usize, "the conditions")
+        } else {
+            Ok(())
         }
     }
 
@@ -136,8 +132,9 @@ impl ModelFile {
         let header = Header {
             format: FORMAT,
             spec: self.plan.spec.clone(),
-            columns: self.columns.clone(),
-            standardize: self.standardize.clone(),
+            x: self.x.clone(),
+            given: self.y.clone(),
+            evidence: self.evidence.clone(),
         };
         let json = serde_json::to_string(&header).map_err(|e| Error::format(path, e.to_string()))?;
         let views = self.plan.layout.tensors.iter().map(|t| {
@@ -204,7 +201,7 @@ mod tests {
             Flow::from_file(file, &engine).err().map(|e| e.to_string()).unwrap_or_default()
         };
         assert!(message(&|f| f.weights.truncate(3)).contains("weights"));
-        assert!(message(&|f| f.columns = vec!["a".into()]).contains("column names"));
+        assert!(message(&|f| f.x.columns = vec!["a".into()]).contains("column names"));
         let last = file.weights.len() - 1;
         assert!(message(&|f| f.weights[last] += 0.1).contains("blocks.1.mix.weight"));
         assert!(message(&|f| f.weights[last] = f32::NAN).contains("blocks.1.mix.weight"));

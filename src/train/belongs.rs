@@ -11,7 +11,8 @@ use crate::plan::Spec;
 /// Whether a checkpoint is one of this training.
 pub(super) fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, rows: &Rows) -> Result<()> {
     let other = |what: String| Err(Error::format(file, what));
-    let (theirs, ours) = (&checkpoint.about.spec, config.model.spec(checkpoint.about.spec.dim)?);
+    let (theirs, ours) =
+        (&checkpoint.about.spec, config.model.spec(checkpoint.about.spec.dim, checkpoint.about.spec.cond_dim)?);
     if *theirs != ours {
         let table = |spec: &Spec| match serde_json::to_value(spec) {
             Ok(serde_json::Value::Object(fields)) => fields,

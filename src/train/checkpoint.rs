@@ -13,9 +13,9 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::trainer::{Position, State};
+use super::trainer::{Best, Position, State};
 use crate::data::atomic::write_atomic;
-use crate::data::standardize::Standardizer;
+use crate::data::units::Units;
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
@@ -25,6 +25,8 @@ const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
 const FORMAT: u32 = 1;
 const TENSORS: [&str; 3] = ["weights", "first_moments", "second_moments"];
+/// Name of the weights of the best model.
+const BEST: &str = "best";
 /// How many checkpoints are kept.
 const KEPT: usize = 2;
 
@@ -48,10 +50,10 @@ pub struct About {
     pub data: String,
     /// The device: bits are the same on the same kind of device only.
     pub device: Device,
-    /// Names of the columns of x, empty where they are not known.
-    pub columns: Vec<String>,
-    /// The standardisation that belongs to the model.
-    pub standardize: Option<Standardizer>,
+    /// Names, bounds and standardisation of the columns of x.
+    pub x: Units,
+    /// The same of the conditions.
+    pub y: Units,
 }
 
 /// What decides the bits of a device's results.
@@ -78,6 +80,17 @@ struct Header {
     /// Bits of the sum, which a decimal number might not give back.
     loss_sum: u64,
     losses: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    best: Option<BestHeader>,
+}
+
+/// The best model so far; its weights are a tensor.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BestHeader {
+    epoch: u64,
+    /// Bits of the loss.
+    test_loss: u64,
 }
 
 impl Checkpoint {
@@ -92,8 +105,8 @@ impl Checkpoint {
         if expected != got {
             return Err(Error::Shape { what: "weights".into(), expected, got });
         }
-        let About { columns, standardize, .. } = self.about.clone();
-        Ok(ModelFile { plan: plan.into(), weights: self.state.weights.clone(), columns, standardize })
+        let About { x, y, .. } = self.about.clone();
+        Ok(ModelFile { plan: plan.into(), weights: self.state.weights.clone(), x, y, evidence: None })
     }
 
     /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.
@@ -124,10 +137,12 @@ impl Checkpoint {
             position: state.position,
             loss_sum: state.loss_sum.to_bits(),
             losses: state.losses,
+            best: state.best.as_ref().map(|best| BestHeader { epoch: best.epoch, test_loss: best.test_loss.to_bits() }),
         };
         let json = serde_json::to_string(&header).map_err(|e| wrong(e.to_string()))?;
         let arrays = [&state.weights, &state.first_moments, &state.second_moments];
-        let views = TENSORS.iter().zip(arrays).map(|(name, values)| {
+        let best = state.best.iter().map(|best| (&BEST, &best.weights));
+        let views = TENSORS.iter().zip(arrays).chain(best).map(|(name, values)| {
             TensorView::new(Dtype::F32, vec![values.len()], bytemuck::cast_slice(values)).map(|view| (*name, view))
         });
         let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(e.to_string()))?;
@@ -151,12 +166,15 @@ impl Checkpoint {
         };
         let json = entry(KEY)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
-        let views = TENSORS.map(|name| tensors.tensor(name).map_err(|e| damaged(e.to_string())));
-        let views = views.into_iter().collect::<Result<Vec<_>>>()?;
+        let header: Result<Header> = serde_json::from_str(json).map_err(|e| damaged(e.to_string()));
+        let best = header.as_ref().ok().and_then(|header| header.best.as_ref()).map(|_| BEST);
+        let views =
+            TENSORS.into_iter().chain(best).map(|name| tensors.tensor(name).map_err(|e| damaged(e.to_string())));
+        let views = views.collect::<Result<Vec<_>>>()?;
         if *entry(DIGEST)? != digest(json, views.iter().map(TensorView::data)) {
             return Err(damaged("its digest is wrong".into()));
         }
-        let header: Header = serde_json::from_str(json).map_err(|e| damaged(e.to_string()))?;
+        let header = header?;
         if header.format != FORMAT {
             let found = header.format;
             return Err(Error::format(path, format!("has format {found}, this version of hintflow reads {FORMAT}")));
@@ -176,6 +194,12 @@ impl Checkpoint {
             position: header.position,
             loss_sum: f64::from_bits(header.loss_sum),
             losses: header.losses,
+            best: match header.best {
+                Some(BestHeader { epoch, test_loss }) => {
+                    Some(Best { epoch, test_loss: f64::from_bits(test_loss), weights: next()? })
+                }
+                None => None,
+            },
         };
         Ok(Self { about: header.about, state })
     }
@@ -285,8 +309,8 @@ mod tests {
             config: "[model]\n".into(),
             data: "abc".into(),
             device: Device { engine: "cpu".into(), arithmetic: "AVX2".into() },
-            columns: vec!["a".into(), "b".into()],
-            standardize: Some(Standardizer::fit(&[0.1, 0.2, 0.3, 7.0], 2).unwrap()),
+            x: Units::fit(vec!["a".into(), "b".into()], vec![], 2, true, &[0.1, 0.2, 0.3, 7.0]).unwrap(),
+            y: Units::default(),
         };
         let state = State {
             weights: vec![1.0, -2.5, 3.0],
@@ -295,6 +319,7 @@ mod tests {
             position: Position { epoch: 1, batch: 2, step },
             loss_sum: 0.1 + 0.2,
             losses: 3,
+            best: Some(Best { epoch: 1, test_loss: 0.3, weights: vec![0.5, 0.25, 0.125] }),
         };
         Checkpoint { about, state }
     }

@@ -1,31 +1,40 @@
 //! The rows of a training: simulated or read, split, standardised.
+//!
+//! Of conditional models a row is [y, x]: conditions before the columns that are modelled.
 
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::columns::{self, Columns};
 use crate::config::{Config, Preset, preset};
 use crate::data::lens;
 use crate::data::standardize::Standardizer;
+use crate::data::units::Units;
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
-use crate::flow::ModelFile;
+use crate::flow::{Lanes, ModelFile};
+use crate::plan::Kind;
 use crate::rng::{self, Stream};
 
 /// Training and held-out rows in the units of the networks, and where they come from.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// Training rows, row-major (rows, N), standardised where the model standardises.
+    /// Training rows [y, x], row-major (rows, C + N), in the units of the networks.
     pub train: Arc<[f32]>,
     /// Held-out rows, as `train`, with the test noise already added; may be empty.
     pub test: Vec<f32>,
-    /// N, the number of columns.
+    /// N, the number of columns of x.
     pub dim: usize,
-    /// Names of the columns, empty where they have none.
-    pub columns: Vec<String>,
-    /// The standardisation that was applied.
-    pub standardize: Option<Standardizer>,
-    /// SHA-256 of the training and held-out rows, before standardisation.
+    /// C, the number of conditions y; 0 for an unconditional model.
+    pub cond_dim: usize,
+    /// Names, bounds and standardisation of the columns of x.
+    pub x: Units,
+    /// The same of the conditions.
+    pub y: Units,
+    /// Mean over the held-out rows of the log-determinant of the way of x to the units of the networks.
+    pub test_jacobian: f64,
+    /// SHA-256 of the training and held-out rows, in the user's units.
     pub fingerprint: String,
     /// Short name: that of the preset, or the stem of the file.
     pub name: String,
@@ -35,7 +44,7 @@ pub struct Dataset {
 
 impl Dataset {
     /// Simulates or reads the rows that the settings ask for. `init` is the model that training starts from: its
-    /// standardisation stays with it.
+    /// units stay with it.
     ///
     /// # Errors
     /// Those of reading a table, and [`Error::Config`] where settings do not fit the rows.
@@ -43,7 +52,8 @@ impl Dataset {
         Rows::load(config)?.prepare(config, init)
     }
 
-    /// Rows that are in memory. The settings say whether they are standardised; `test` may be left out.
+    /// Rows that are in memory. The settings say which columns are conditions, and whether columns are standardised;
+    /// `test` may be left out.
     ///
     /// # Errors
     /// [`Error::Config`] where settings do not fit the rows, [`Error::Shape`] where the tables differ in columns.
@@ -51,36 +61,44 @@ impl Dataset {
         if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
             return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
         }
+        let (train, columns) = columns::in_memory(config, train)?;
+        let test = test.map(|test| columns::in_memory(config, test)).transpose()?;
         let notes = train.coarse_note().into_iter().collect();
         let rows = Rows {
             name: name.into(),
-            dim: train.dim(),
-            columns: train.columns.clone(),
+            columns,
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
-            test: test.map(Table::into_values).unwrap_or_default(),
+            test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
             notes,
         };
         rows.prepare(config, None)
     }
 
+    /// Columns of a row, C + N.
+    pub fn row_columns(&self) -> usize {
+        self.cond_dim + self.dim
+    }
+
     /// Number of training rows.
     pub fn train_rows(&self) -> usize {
-        self.train.len() / self.dim
+        self.train.len() / self.row_columns()
     }
 
     /// Number of held-out rows.
     pub fn test_rows(&self) -> usize {
-        self.test.len() / self.dim
+        self.test.len() / self.row_columns()
     }
 
     /// Some rows in the user's units, to compare samples with: training rows, at most `most`.
-    pub fn some_rows(&self, most: usize) -> Result<Vec<f32>> {
-        let mut rows = self.train[..self.train_rows().min(most) * self.dim].to_vec();
-        if let Some(s) = &self.standardize {
-            s.undo(&mut rows)?;
+    pub fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
+        let mut lanes = Lanes::<Vec<f32>>::default();
+        for row in self.train.chunks_exact(self.row_columns()).take(most) {
+            let (y, x) = row.split_at(self.cond_dim);
+            lanes.y.extend_from_slice(y);
+            lanes.x.extend_from_slice(x);
         }
-        Ok(rows)
+        Lanes { y: self.y.outer(lanes.y), x: self.x.outer(lanes.x) }
     }
 
     /// Fills in what depends on the number of rows: the batch and the batches of an epoch.
@@ -120,9 +138,8 @@ impl Dataset {
 /// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
 pub(super) struct Rows {
     name: String,
-    dim: usize,
-    columns: Vec<String>,
-    /// Columns that lost much by rounding, from 0.
+    columns: Columns,
+    /// Columns of a row that lost much by rounding, from 0.
     coarse: Vec<usize>,
     train: Arc<[f32]>,
     test: Vec<f32>,
@@ -141,70 +158,93 @@ impl Rows {
     /// SHA-256 of training and held-out rows.
     pub(super) fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
-        hash.update(table::fingerprint(self.dim, &self.train));
+        hash.update(table::fingerprint(self.columns.row(), &self.train));
         if !self.test.is_empty() {
-            hash.update(table::fingerprint(self.dim, &self.test));
+            hash.update(table::fingerprint(self.columns.row(), &self.test));
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Standardises, and adds the test noise.
+    /// Brings the rows to the units of the networks, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, dim, columns, coarse, mut train, mut test, mut notes } = self;
-        if let Some(file) = init
-            && file.plan.spec.dim as usize != dim
-        {
-            let n = file.plan.spec.dim;
-            return Err(Error::config("model.init", format!("the model has {n} columns, the data has {dim}")));
-        }
-        let carried = init.and_then(|file| file.standardize.clone());
-        let standardize = match (config.data.standardize, carried) {
-            (true, Some(carried)) => Some(carried),
-            (true, None) => Some(Standardizer::fit(&train, dim)?),
-            (false, None) => None,
-            (false, Some(_)) => {
-                let what = "is false, but the model to start from standardises its columns; leave it out";
-                return Err(Error::config("data.standardize", what));
-            }
-        };
-        let label = |&j: &usize| columns.get(j).cloned().unwrap_or_else(|| format!("column {}", j + 1));
+        let Self { name, columns, coarse, mut train, mut test, mut notes } = self;
+        let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
+        let carried = init.map(|file| columns.carried(file)).transpose()?;
         if config.data.preset.is_none() {
-            let rows = train.len() / dim;
+            let rows = train.len() / row;
             if rows < FEW_ROWS {
                 notes.push(format!("there are only {rows} training rows: too few to learn a density from"));
             }
-            let whole: Vec<_> = (0..dim).filter(|j| !coarse.contains(j) && is_whole(&train, dim, *j)).collect();
+            let whole: Vec<_> = (0..row).filter(|j| !coarse.contains(j) && is_whole(&train, row, *j)).collect();
             if !whole.is_empty() {
-                let list = whole.iter().map(label).collect::<Vec<_>>().join(", ");
+                let list = whole.into_iter().map(|j| columns.label(j)).collect::<Vec<_>>().join(", ");
                 notes.push(format!(
                     "whole numbers only: {list}; their density is one of the numbers plus the noise added in training \
                      (train.noise), and samples are not whole"
                 ));
             }
         }
-        if let Some(s) = &standardize {
+        let mut units = Units { columns: vec![], bounds: columns.bounds(config)?, standardize: None };
+        let standardize = match (config.data.standardize, &carried) {
+            (false, Some(carried)) if carried.standardize.is_some() => {
+                let what = "is false, but the model to start from standardises its columns; leave it out";
+                return Err(Error::config("data.standardize", what));
+            }
+            (standardize, _) => standardize,
+        };
+        if let Some(carried) = carried {
+            if !units.bounds.is_empty() && units.bounds != carried.bounds {
+                let what = "the model to start from has other bounds, which stay with it; leave them out";
+                return Err(Error::config("columns", what));
+            }
+            units = Units { columns: vec![], ..carried };
+        } else if standardize {
             // In place: nobody else has the rows yet.
-            s.apply(Arc::make_mut(&mut train))?;
-            s.apply(&mut test)?;
+            let train = Arc::make_mut(&mut train);
+            units.apply(train)?;
+            let standardizer = Standardizer::fit(train, row)?;
+            Units { standardize: Some(standardizer.clone()), ..Units::default() }.apply(train)?;
+            units.standardize = Some(standardizer);
+        }
+        if !(standardize && init.is_none()) {
+            units.apply(Arc::make_mut(&mut train))?;
+        }
+        let [y, x] = units.split_at(cond_dim);
+        // Names that a model has stay with it.
+        let named = |units: Units, names: Vec<String>, before: Option<&Units>| {
+            let columns = before.map(|units| units.columns.clone()).filter(|names| !names.is_empty()).unwrap_or(names);
+            Units { columns, ..units }
+        };
+        let x = named(x, columns.x.clone(), init.map(|file| &file.x));
+        let y = named(y, columns.y.clone(), init.map(|file| &file.y));
+        let of_x: Vec<f32> = test.chunks_exact(row).flat_map(|row| &row[cond_dim..]).copied().collect();
+        let test_jacobian = x.log_jacobian(&of_x, dim).sum::<f64>() / (test.len() / row).max(1) as f64;
+        units.apply(&mut test)?;
+        if let Some(s) = &units.standardize {
             // What rounding made constant is told already, and is none.
-            let constant: Vec<_> = s.constant.iter().filter(|c| !coarse.contains(c)).map(label).collect();
+            let constant: Vec<_> =
+                s.constant.iter().filter(|c| !coarse.contains(c)).map(|&c| columns.label(c)).collect();
             if !constant.is_empty() && config.data.preset.is_none() {
-                let (columns, are) = if constant.len() == 1 { ("column", "is") } else { ("columns", "are") };
+                let (what, are) = if constant.len() == 1 { ("column", "is") } else { ("columns", "are") };
                 notes.push(format!(
-                    "{columns} {} {are} constant: the density there is arbitrary, that of the noise added in training \
+                    "{what} {} {are} constant: the density there is arbitrary, that of the noise added in training \
                      (train.noise); leave out with --set data.columns=...",
                     constant.iter().map(|name| name.trim_start_matches("column ")).collect::<Vec<_>>().join(", ")
                 ));
             }
         }
         if config.data.test_noise > 0.0 && !test.is_empty() {
-            let mut noise = vec![0.0; test.len()];
+            // On x alone, as in training.
+            let rows = test.len() / row;
+            let mut noise = vec![0.0; rows * dim];
             rng::fill_normals(config.train.seed, Stream::TestNoise, 0, 0, &mut noise);
             let sigma = config.data.test_noise as f32;
-            test.iter_mut().zip(noise).for_each(|(x, z)| *x += sigma * z);
+            for (row, noise) in test.chunks_exact_mut(row).zip(noise.chunks_exact(dim)) {
+                row[cond_dim..].iter_mut().zip(noise).for_each(|(x, z)| *x += sigma * z);
+            }
         }
-        Ok(Dataset { train, test, dim, columns, standardize, fingerprint, name, notes })
+        Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes })
     }
 }
 
@@ -230,16 +270,28 @@ fn is_whole(values: &[f32], dim: usize, column: usize) -> bool {
 fn simulate_lens(config: &Config) -> Result<Rows> {
     let data = &config.data;
     let outline = data.outline.unwrap_or_default();
-    let mut train = zeros("data.rows", data.rows.unwrap_or(1), lens::DIM)?;
-    let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), lens::DIM)?;
+    let observed = config.model.kind != Kind::Flow;
+    let columns = Columns {
+        cond_dim: if observed { lens::OBSERVATIONS.len() } else { 0 },
+        dim: lens::DIM,
+        y: if observed { lens::observation_names() } else { Vec::new() },
+        x: lens::column_names(),
+    };
+    let mut train = zeros("data.rows", data.rows.unwrap_or(1), columns.row())?;
+    let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), columns.row())?;
+    let fill = |rows: &mut [f32], first| match observed {
+        true => lens::fill_observed(rows, data.seed, outline, first),
+        false => {
+            lens::fill(rows, data.seed, outline, first);
+            Ok(())
+        }
+    };
     with_threads(config.run.threads, || {
-        lens::fill(Arc::make_mut(&mut train), data.seed, outline, 0);
-        lens::fill(Arc::make_mut(&mut test), data.seed, outline, TEST_FIRST_ROW);
-    })?;
+        fill(Arc::make_mut(&mut train), 0).and_then(|()| fill(Arc::make_mut(&mut test), TEST_FIRST_ROW))
+    })??;
     Ok(Rows {
         name: Preset::Lens.name().into(),
-        dim: lens::DIM,
-        columns: lens::column_names(),
+        columns,
         coarse: Vec::new(),
         train,
         test: test.to_vec(),
@@ -275,10 +327,7 @@ fn read(config: &Config) -> Result<Rows> {
         let what = "no data: name a preset (lens) or a table (.npy, .csv) to train on";
         return Err(Error::config("data.path", what));
     };
-    let table = match &config.data.columns {
-        Some(columns) => Table::read_columns(path, &columns.0)?,
-        None => Table::read(path)?,
-    };
+    let (table, columns) = columns::read(config, path)?;
     let Ok(mut rows) = u32::try_from(table.rows) else {
         return Err(Error::format(path, "has 2^32 rows or more; split it"));
     };
@@ -300,14 +349,10 @@ fn read(config: &Config) -> Result<Rows> {
     if held_out == 0 && share > 0.0 {
         notes.push("too few rows to hold any out: there is no test loss".into());
     }
-    let (name, dim, columns) = (
-        path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned()),
-        table.dim(),
-        table.columns.clone(),
-    );
+    let name = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
     let coarse = table.coarse().to_vec();
     let (train, test) = split(table, rows, held_out, config.data.seed);
-    Ok(Rows { name, dim, columns, coarse, train, test, notes })
+    Ok(Rows { name, columns, coarse, train, test, notes })
 }
 
 /// Training and held-out rows of the first `rows` rows of a table, both in the table's order.
@@ -358,7 +403,7 @@ mod tests {
         assert_eq!((data.train_rows(), data.test_rows(), data.dim, data.name.as_str()), (90, 10, 2, "t"));
         let mean = data.train.iter().step_by(2).sum::<f32>() / 90.0;
         assert!(mean.abs() < 1e-5);
-        let rows = data.some_rows(1000).unwrap();
+        let rows = data.some_rows(1000).x;
         assert!(rows.chunks(2).is_sorted_by(|a, b| a[0] < b[0]) && rows.len() == 180);
         config.data.seed = 2;
         assert_ne!(Dataset::load(&config, None).unwrap().fingerprint, data.fingerprint);

@@ -9,7 +9,8 @@ use crate::config::{Config, Preset};
 use crate::data::fourier::Curve;
 use crate::data::lens::{self, Lens};
 use crate::error::{Error, Result};
-use crate::flow::Flow;
+use crate::flow::{Flow, Lanes};
+use crate::plan::Kind;
 use crate::report::{
     LossHistory, LossPoint, Outline, correlation, fourier_blocks, loss_curves, marginals, outlines, pairs,
 };
@@ -48,30 +49,41 @@ fn losses(metrics: &Path, plots: &Path) -> Result<()> {
 }
 
 fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result<()> {
-    let n = data.dim;
     if data.train_rows() < 2 {
         // There is nothing to compare with, which was told when the training began.
         return Ok(());
     }
     create(plots)?;
-    let rows = data.some_rows(COMPARED)?;
-    let drawn = flow.sample(COMPARED, config.train.seed)?;
-    let labels = match config.data.preset {
-        Some(Preset::Lens) => fourier_blocks(lens::ORDER),
-        None => data.columns.clone(),
+    let rows = data.some_rows(COMPARED);
+    let seed = config.train.seed;
+    let drawn = match flow.spec().kind {
+        Kind::Flow => Lanes { y: Vec::new(), x: flow.sample(COMPARED, seed)? },
+        // One sample for the conditions of each row.
+        Kind::Cinn => Lanes { x: flow.given(&rows.y)?.sample(1, seed)?, y: rows.y.clone() },
+        Kind::Hint => flow.sample_joint(COMPARED, seed)?,
     };
-    let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &labels);
-    let shapes = match config.data.preset {
-        Some(Preset::Lens) => lens_outlines(plots, config, &drawn),
-        None => marginals(&plots.join(picture::MARGINALS), &rows, &drawn, n, &data.columns).and(pairs(
-            &plots.join(picture::PAIRS),
-            &rows,
-            &drawn,
-            n,
-            &data.columns,
-        )),
+    if config.data.preset == Some(Preset::Lens) {
+        let labels = fourier_blocks(lens::ORDER);
+        let map = correlation(&plots.join(picture::CORRELATION), &rows.x, &drawn.x, data.dim, &labels);
+        return map.and(lens_outlines(plots, config, &drawn.x));
+    }
+    // Conditions and what depends on them side by side.
+    let n = data.row_columns();
+    let names = if data.x.columns.is_empty() || (data.cond_dim > 0 && data.y.columns.is_empty()) {
+        Vec::new()
+    } else {
+        [&data.y.columns[..], &data.x.columns].concat()
     };
-    map.and(shapes)
+    let (rows, drawn) = (side_by_side(&rows, data), side_by_side(&drawn, data));
+    let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &names);
+    let shapes = marginals(&plots.join(picture::MARGINALS), &rows, &drawn, n, &names);
+    map.and(shapes).and(pairs(&plots.join(picture::PAIRS), &rows, &drawn, n, &names))
+}
+
+/// Rows [y, x].
+fn side_by_side(lanes: &Lanes<Vec<f32>>, data: &Dataset) -> Vec<f32> {
+    let (c, n) = (data.cond_dim, data.dim);
+    (0..lanes.x.len() / n).flat_map(|i| lanes.y[i * c..][..c].iter().chain(&lanes.x[i * n..][..n])).copied().collect()
 }
 
 fn lens_outlines(plots: &Path, config: &Config, drawn: &[f32]) -> Result<()> {

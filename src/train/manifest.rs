@@ -38,6 +38,8 @@ pub struct Manifest {
     pub data: DataFacts,
     /// LL of the held-out rows after the last epoch.
     pub ll: Option<f64>,
+    /// The epoch whose model was kept, where it was the best one that was asked for.
+    pub kept_epoch: Option<u64>,
 }
 
 /// Facts about the data of a run.

@@ -8,6 +8,7 @@
 mod belongs;
 pub mod checkpoint;
 mod clock;
+mod columns;
 mod dataset;
 #[cfg(feature = "plots")]
 mod figures;

@@ -13,15 +13,18 @@ use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
 use super::verdict::worse_at_the_end;
-use crate::config::{Config, Layers, Memory};
+use crate::config::{Config, Given, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::flow::{Flow, FlowBuilder, ModelFile};
-use crate::plan::{Plan, Spec};
+use crate::flow::{Evidence, Flow, FlowBuilder, ModelFile};
+use crate::plan::{Kind, Plan, Spec};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
 const WITHIN_EPOCH: Duration = Duration::from_secs(60);
+
+/// Observations of the training whose `log p(y)` is remembered as quantiles.
+const EVIDENCE_ROWS: usize = 100_000;
 
 /// Is told how a training goes. All methods do nothing unless they are written.
 pub trait Observer {
@@ -150,12 +153,12 @@ pub fn resume(
     let folder = RunFolder::open(path)?;
     let found = folder.checkpoints().latest()?;
     if manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
-        let step = found.map_or(0, |(checkpoint, ..)| checkpoint.state.position.step);
+        let step = found.as_ref().map_or(0, |(checkpoint, ..)| checkpoint.state.position.step);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         observer.note(&format!(
-            "{} is finished: all {} epochs are done. To train on, start a new run with --init {}",
+            "{} is finished after {} epochs. To train on, start a new run with --init {}",
             path.display(),
-            config.train.epochs,
+            found.as_ref().map_or(config.train.epochs, |(checkpoint, ..)| checkpoint.state.position.epoch),
             folder.model().display()
         ));
         return Ok(Outcome { folder: path.into(), finished: true, step, last });
@@ -218,7 +221,7 @@ pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
 /// Completes the settings that depend on the rows; returns the model they ask for.
 fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
     data.complete(config)?;
-    config.model.spec(data.dim as u32).map_err(|e| match (e, &config.data.path) {
+    config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
         (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
             let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
             Error::config("data.path", what)
@@ -232,16 +235,14 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
     let spec = complete(config, data)?;
     match init {
         Some(file) => {
-            let columns = if file.columns.is_empty() { data.columns.clone() } else { file.columns };
-            let plan = Plan::new(&spec)?;
-            let standardize = data.standardize.clone();
-            Flow::from_file(ModelFile { plan: plan.into(), columns, standardize, ..file }, engine)
+            let plan = Plan::new(&spec)?.into();
+            Flow::from_file(ModelFile { plan, x: data.x.clone(), y: data.y.clone(), ..file }, engine)
         }
         None => FlowBuilder::from_spec(spec)
             .seed(config.train.seed)
             .init_sigma(config.model.init_sigma as f32)
-            .columns(data.columns.clone())
-            .standardize(data.standardize.clone())
+            .units(data.x.clone())
+            .units_of_conditions(data.y.clone())
             .build(engine),
     }
 }
@@ -249,12 +250,15 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
 /// Whether a new run in `out` leaves the files alone that it begins from.
 fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
     let (data, model) = (&config.data, &config.model);
-    for (key, input) in [("model.init", &model.init), ("data.path", &data.path), ("data.given", &data.given)] {
+    let given = data.given.as_ref().and_then(Given::file);
+    for (key, input) in
+        [("model.init", model.init.as_deref()), ("data.path", data.path.as_deref()), ("data.given", given)]
+    {
         // A run folder stands for its model.
         let replaced = |input: &&Path| {
             RunFolder::replaces(out, input) || model_of(input).is_ok_and(|file| RunFolder::replaces(out, &file))
         };
-        if let Some(input) = input.as_deref().filter(replaced) {
+        if let Some(input) = input.filter(replaced) {
             let what = format!(
                 "{} is a file of the earlier run in {}, which the new run replaces; choose another --out, or copy the file",
                 input.display(),
@@ -268,7 +272,11 @@ fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
 
 /// Makes paths independent of the working directory, so that the settings run from anywhere.
 fn absolute(config: &mut Config) -> Result<()> {
-    for path in [&mut config.data.path, &mut config.data.given, &mut config.model.init].into_iter().flatten() {
+    let given = match &mut config.data.given {
+        Some(Given::File(path)) => Some(path),
+        _ => None,
+    };
+    for path in [&mut config.data.path, &mut config.model.init].into_iter().flatten().chain(given) {
         *path = std::path::absolute(&*path).map_err(|e| Error::io("find", &*path, e))?;
     }
     Ok(())
@@ -308,9 +316,11 @@ impl Run<'_> {
         });
         let mut result = self.steps(observer).map_err(|e| self.explain(e));
         if let Ok(true) = result {
-            result = self.flow.save(&self.folder.model(), true).map(|()| true);
+            result = self.save_model(observer).map(|()| true);
         }
-        if let Ok(true) = result {
+        if let Ok(true) = result
+            && self.trainer.best().is_none()
+        {
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
                     let text = worse_at_the_end(&reports, &self.config, self.data);
@@ -329,6 +339,7 @@ impl Run<'_> {
         manifest.ended = Some(clock::now());
         manifest.step = self.trainer.position().step;
         manifest.ll = self.last.and_then(|report| report.ll);
+        manifest.kept_epoch = self.trainer.best().map(|best| best.epoch);
         match (result, manifest.write(&self.folder.manifest())) {
             (Ok(finished), Ok(())) => {
                 let folder = self.folder.path().into();
@@ -396,6 +407,28 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Writes the model that is the result, with what is to be known of its observations.
+    fn save_model(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        if let Some(best) = self.trainer.best() {
+            let epoch = self.trainer.position().epoch;
+            let why = match self.trainer.has_stopped() {
+                true => format!("stopped after epoch {epoch}: the held-out rows have not been scored better since"),
+                false => "the held-out rows were scored best after".to_owned(),
+            };
+            observer.note(&format!(
+                "{why} epoch {}, whose model is kept (held-out loss {:.4})",
+                best.epoch, best.test_loss
+            ));
+        }
+        self.trainer.take_kept()?;
+        let mut file = self.flow.to_file()?;
+        if self.flow.spec().kind == Kind::Hint {
+            let y = self.data.some_rows(EVIDENCE_ROWS).y;
+            file.evidence = Evidence::of(&self.flow.log_evidence(&y)?);
+        }
+        file.write(&self.folder.model(), true)
+    }
+
     fn save(&mut self) -> Result<PathBuf> {
         // First the lines of the epochs that the checkpoint takes as done.
         self.metrics.sync()?;
@@ -404,8 +437,8 @@ impl Run<'_> {
             config: settings_that_matter(&self.config)?.to_string(),
             data: self.data.fingerprint.clone(),
             device: Device::from(&self.flow.engine().info()),
-            columns: self.flow.columns().to_vec(),
-            standardize: self.data.standardize.clone(),
+            x: self.flow.units().clone(),
+            y: self.flow.units_of_conditions().clone(),
         };
         self.folder.checkpoints().write(&Checkpoint { about, state: self.trainer.state()? })
     }
@@ -446,6 +479,7 @@ impl Run<'_> {
                 test_rows: self.data.test_rows(),
             },
             ll: None,
+            kept_epoch: None,
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
 use super::order;
-use crate::config::{Config, Memory, Train};
+use crate::config::{Config, Keep, Memory, Train};
 use crate::engine::{ProgramId, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, half_square, programs};
@@ -46,6 +46,19 @@ pub struct State {
     pub loss_sum: f64,
     /// Number of these losses.
     pub losses: u64,
+    /// The best model so far, where it is to be kept.
+    pub best: Option<Best>,
+}
+
+/// The model with the least loss on the held-out rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Best {
+    /// The epoch after which it was scored, counted from 1.
+    pub epoch: u64,
+    /// Its loss.
+    pub test_loss: f64,
+    /// Its weight arena.
+    pub weights: Vec<f32>,
 }
 
 /// Where a training is, for people.
@@ -85,6 +98,7 @@ pub struct Trainer<'a> {
     ordered: Option<u64>,
     loss_sum: f64,
     losses: u64,
+    best: Option<Best>,
     last_loss: Option<f32>,
     busy: Duration,
     timed_steps: u64,
@@ -103,9 +117,11 @@ impl<'a> Trainer<'a> {
         let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
             unreachable!("`Dataset::complete` sets both")
         };
-        let expected = flow.spec().dim as usize;
-        if data.dim != expected {
-            return Err(Error::Shape { what: "columns of the training data".into(), expected, got: data.dim });
+        let spec = flow.spec();
+        let columns =
+            [("columns of the training data", spec.dim, data.dim), ("conditions", spec.cond_dim, data.cond_dim)];
+        if let Some(&(what, expected, got)) = columns.iter().find(|(_, expected, got)| *expected as usize != *got) {
+            return Err(Error::Shape { what: what.into(), expected: expected as usize, got });
         }
         let program = flow.compiled(programs::Name::Step(settings.memory), batch as usize)?;
         // The session may hold the moments of an earlier trainer.
@@ -128,6 +144,7 @@ impl<'a> Trainer<'a> {
             ordered: None,
             loss_sum: 0.0,
             losses: 0,
+            best: None,
             last_loss: None,
             busy: Duration::ZERO,
             timed_steps: 0,
@@ -139,9 +156,31 @@ impl<'a> Trainer<'a> {
         self.position
     }
 
-    /// Whether all epochs are done.
+    /// Whether all epochs are done, or enough of them without a better model.
     pub fn is_done(&self) -> bool {
-        self.position.epoch >= self.settings.epochs
+        self.position.epoch >= self.settings.epochs || self.has_stopped()
+    }
+
+    /// Whether the last `train.patience` epochs had no better model than one before them.
+    pub fn has_stopped(&self) -> bool {
+        let Some(patience) = self.settings.patience.filter(|&patience| patience > 0) else { return false };
+        self.best.as_ref().is_some_and(|best| self.position.epoch - best.epoch >= patience)
+    }
+
+    /// The best model so far, where it is to be kept and rows are held out.
+    pub fn best(&self) -> Option<&Best> {
+        self.best.as_ref()
+    }
+
+    /// Puts the model that is to be kept on the device: the best one, else the last. Training cannot go on after that.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn take_kept(&mut self) -> Result<()> {
+        match &self.best {
+            Some(best) => self.flow.with_session(|session| session.write(Values::Weights, &best.weights)),
+            None => Ok(()),
+        }
     }
 
     /// Whether all batches of the epoch are done, so that [`Trainer::finish_epoch`] is due.
@@ -214,6 +253,14 @@ impl<'a> Trainer<'a> {
         };
         self.position.epoch += 1;
         self.position.batch = 0;
+        if let (Keep::Best, Some(test_loss)) = (self.settings.keep, report.test_loss)
+            // The first number is better than none.
+            && test_loss.is_finite()
+            && self.best.as_ref().is_none_or(|best| test_loss < best.test_loss)
+        {
+            let weights = self.flow.with_session(|session| session.read(Values::Weights))?;
+            self.best = Some(Best { epoch: report.epoch, test_loss, weights });
+        }
         (self.loss_sum, self.losses) = (0.0, 0);
         (self.busy, self.timed_steps) = (Duration::ZERO, 0);
         Ok(report)
@@ -236,8 +283,7 @@ impl<'a> Trainer<'a> {
             ll += scores.ll;
         }
         let rows = self.data.test_rows() as f64;
-        let jacobian = self.data.standardize.as_ref().map_or(0.0, |s| s.ln_scale_sum());
-        Ok(Some((loss / rows, (ll / rows - jacobian) / self.data.dim as f64)))
+        Ok(Some((loss / rows, (ll / rows + self.data.test_jacobian) / self.data.dim as f64)))
     }
 
     /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and
@@ -298,6 +344,7 @@ impl<'a> Trainer<'a> {
             position: self.position,
             loss_sum: self.loss_sum,
             losses: self.losses,
+            best: self.best.clone(),
         };
         let all = [&state.weights, &state.first_moments, &state.second_moments];
         if all.into_iter().flatten().all(|v| v.is_finite()) { Ok(state) } else { Err(self.diverged(f32::NAN)) }
@@ -315,6 +362,12 @@ impl<'a> Trainer<'a> {
             ("first moments", Values::FirstMoments, &state.first_moments, layout.trained),
             ("second moments", Values::SecondMoments, &state.second_moments, layout.trained),
         ];
+        if let Some(best) = &state.best
+            && best.weights.len() != layout.len()
+        {
+            let (expected, got) = (layout.len(), best.weights.len());
+            return Err(Error::Shape { what: "weights of the best model".into(), expected, got });
+        }
         for (what, _, array, expected) in &arrays {
             if array.len() != *expected {
                 return Err(Error::Shape { what: (*what).into(), expected: *expected, got: array.len() });
@@ -330,6 +383,7 @@ impl<'a> Trainer<'a> {
             arrays.iter().try_for_each(|(_, values, array, _)| session.write(*values, array))
         })?;
         self.position = state.position;
+        self.best.clone_from(&state.best);
         (self.loss_sum, self.losses) = (state.loss_sum, state.losses);
         self.ordered = None;
         Ok(())

@@ -147,12 +147,14 @@ fn a_model_to_start_from_brings_its_choices() {
     place.trained();
     let value = resolved(&place, "train table.csv --dry-run --init run/model.safetensors", &[]);
     assert_eq!((value("model.width").as_deref(), value("model.blocks").as_deref()), (Some("8"), Some("2")));
-    let base = "train table.csv --device cpu --init run/model.safetensors --epochs 1";
+    let base = "train table.csv --device cpu --init run/model.safetensors --epochs 1 --set train.keep=last";
     place.line(&format!("{base} --out more")).good();
     // A run folder and a checkpoint hold a model, too.
     let checkpoint = place.names("run/checkpoints").into_iter().rfind(|name| name.starts_with("step-")).unwrap();
     for (init, out) in [("run".to_owned(), "folder"), (format!("run/checkpoints/{checkpoint}"), "checkpoint")] {
-        place.line(&format!("train table.csv --device cpu --init {init} --epochs 1 --out {out}")).good();
+        place
+            .line(&format!("train table.csv --device cpu --init {init} --epochs 1 --set train.keep=last --out {out}"))
+            .good();
         assert!(place.read("more/model.safetensors") == place.read(format!("{out}/model.safetensors")), "{init}");
     }
     place.line(&format!("{base} --out x --set model.width=9")).fails(2, &["model.width", "8", "9"]);

@@ -175,22 +175,37 @@ pub fn column_names() -> Vec<String> {
 
 /// The same rows as [`generate`] and the noisy observations of each.
 pub fn generate_with_observations(n: usize, seed: u64, outline: Outline, first_row: u64) -> Result<(Table, Table)> {
-    let mut rows = allocate(n, DIM)?;
-    let mut seen = allocate(n, OBSERVATIONS.len())?;
-    rows.par_chunks_exact_mut(DIM).zip(seen.par_chunks_exact_mut(OBSERVATIONS.len())).enumerate().try_for_each(
-        |(i, (row, seen))| {
-            // The noise comes after the parameters in the row's substream, so that the shapes stay the same.
-            let mut rng = Counter::for_row(seed, Stream::Data, first_row.wrapping_add(i as u64));
-            row.copy_from_slice(&Lens::draw(&mut rng).coefficients(outline));
-            let noise = rng.normal_pair();
-            for ((value, exact), z) in seen.iter_mut().zip(observe(row)?).zip(noise) {
-                *value = (exact + OBSERVATION_NOISE * z) as f32;
-            }
-            Ok::<_, Error>(())
-        },
-    )?;
-    let names = OBSERVATIONS.map(String::from).to_vec();
-    Ok((Table::new(column_names(), DIM, rows)?, Table::new(names, OBSERVATIONS.len(), seen)?))
+    let mut rows = allocate(n, OBSERVED_DIM)?;
+    fill_observed(&mut rows, seed, outline, first_row)?;
+    let (seen, shapes): (Vec<_>, Vec<_>) =
+        rows.chunks_exact(OBSERVED_DIM).map(|row| row.split_at(OBSERVATIONS.len())).unzip();
+    Ok((
+        Table::new(column_names(), DIM, shapes.concat())?,
+        Table::new(observation_names(), OBSERVATIONS.len(), seen.concat())?,
+    ))
+}
+
+/// Columns of a row with its observations.
+pub const OBSERVED_DIM: usize = OBSERVATIONS.len() + DIM;
+
+/// Names of the observations.
+pub fn observation_names() -> Vec<String> {
+    OBSERVATIONS.map(String::from).to_vec()
+}
+
+/// As [`fill`], for rows of [`OBSERVED_DIM`] columns: the noisy observations of each shape, then the shape.
+pub fn fill_observed(rows: &mut [f32], seed: u64, outline: Outline, first_row: u64) -> Result<()> {
+    rows.par_chunks_exact_mut(OBSERVED_DIM).enumerate().try_for_each(|(i, row)| {
+        let (seen, shape) = row.split_at_mut(OBSERVATIONS.len());
+        // The noise comes after the parameters in the row's substream, so that the shapes stay the same.
+        let mut rng = Counter::for_row(seed, Stream::Data, first_row.wrapping_add(i as u64));
+        shape.copy_from_slice(&Lens::draw(&mut rng).coefficients(outline));
+        let noise = rng.normal_pair();
+        for ((value, exact), z) in seen.iter_mut().zip(observe(shape)?).zip(noise) {
+            *value = (exact + OBSERVATION_NOISE * z) as f32;
+        }
+        Ok(())
+    })
 }
 
 /// Zeros for `n` rows, or an error for a number that no machine holds.

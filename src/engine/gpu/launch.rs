@@ -60,6 +60,7 @@ launches! {
         noise: f32,
         inverse_batch: f32,
         loss_cell: u32,
+        group_rows: u32,
     }
     /// What changes from update to update; see `shaders/adam.wgsl`.
     Update {
@@ -76,6 +77,7 @@ launches! {
         tile: TileJob,
         to: u32,
         columns: u32,
+        conditions: u32,
     }
     /// `shaders/normal.wgsl`
     Normal {
@@ -101,6 +103,7 @@ launches! {
     Networks {
         tile: TileJob,
         x: u32,
+        given: u32,
         st: u32,
         hidden0: u32,
         hidden1: u32,
@@ -111,6 +114,7 @@ launches! {
     NetworksPacked {
         tile: TileJob,
         x: u32,
+        given: u32,
         st: u32,
         hidden0: u32,
         hidden1: u32,
@@ -173,6 +177,7 @@ launches! {
     Walk {
         tile: TileJob,
         x: u32,
+        given: u32,
         st: u32,
         hidden0: u32,
         hidden1: u32,
@@ -248,6 +253,7 @@ launches! {
     NarrowBackward {
         tile: TileJob,
         x: u32,
+        given: u32,
         d_st: u32,
         slots: u32,
         packs: u32,
@@ -264,6 +270,7 @@ launches! {
         right0: u32,
         right1: u32,
         right2: u32,
+        given: u32,
         jobs: u32,
         count: u32,
         first: u32,

@@ -119,10 +119,10 @@ impl Need {
     fn of(node: &Node) -> Self {
         let four = |n: u32| n.div_ceil(4);
         Self {
-            rows: 2 * node.hidden + node.upper + node.lower,
+            rows: 2 * node.hidden + node.inputs() + node.lower,
             hidden: four(node.hidden),
             middle: four(node.hidden).pow(2),
-            outer: four(node.hidden) * (four(node.upper) + four(node.lower)),
+            outer: four(node.hidden) * (four(node.inputs()) + four(node.lower)),
             biases: node.hidden.max(node.lower),
             threads: 0,
         }
@@ -176,7 +176,7 @@ pub(super) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     let hidden_rows = stage.nodes[first..].iter().map(|node| 4 * node.hidden).sum();
     let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
     let dense = |n: u32| n / 4 + n % 4;
-    let of_node = |node: &Node| 2 * dense(node.upper) + 3 * dense(node.hidden) + dense(node.lower);
+    let of_node = |node: &Node| 2 * dense(node.inputs()) + 3 * dense(node.hidden) + dense(node.lower);
     // Products of 5 lists of 8 quads, rows to fetch.
     let iterations = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
     Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, iterations })
@@ -186,9 +186,9 @@ pub(super) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
 fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>) -> [u32; NARROW] {
     let of_pack = &stage.nodes[pack.clone()];
     let sum = |f: fn(&Node) -> u32| of_pack.iter().map(f).sum::<u32>();
-    let (hidden, upper) = (sum(|n| n.hidden), sum(|n| n.upper));
+    let (hidden, all_inputs) = (sum(|n| n.hidden), sum(Node::inputs));
     // Rows in workgroup memory: fronts, rears, inputs, outputs.
-    let (mut front, mut inputs, mut outs) = (0, 2 * hidden, 2 * hidden + upper);
+    let (mut front, mut inputs, mut outs) = (0, 2 * hidden, 2 * hidden + all_inputs);
     let mut lists: [Vec<u32>; 6] = Default::default();
     let [items, middle, outer, biases, sources, uppers] = &mut lists;
     for (node, i) in of_pack.iter().zip(pack) {
@@ -204,12 +204,13 @@ fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>
             (0..n_out.div_ceil(4) * n).flat_map(move |i| [place, layer, i / n, i % n]).collect::<Vec<u32>>()
         };
         middle.extend(blocks(1, node.hidden, node.hidden));
-        outer.extend(blocks(0, node.hidden, node.upper));
+        outer.extend(blocks(0, node.hidden, node.inputs()));
         outer.extend(blocks(2, node.lower, node.hidden));
         sources.extend((0..node.upper).flat_map(|c| [inputs + c, 0, node.upper_first + c, 0]));
+        sources.extend((0..node.given).flat_map(|c| [inputs + node.upper + c, 2, c, 0]));
         sources.extend((0..node.lower).flat_map(|c| [outs + c, 1, node.st + c, node.lower]));
         front += node.hidden;
-        inputs += node.upper;
+        inputs += node.inputs();
         outs += node.lower;
     }
     let mut head = [0; NARROW];

@@ -6,8 +6,10 @@
 //! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it
 //! is never written.
 
+use std::collections::HashMap;
+
 use super::launch::NONE;
-use crate::plan::Plan;
+use crate::plan::{Net, Node, Plan};
 
 /// Outputs of a panel.
 pub(super) const PANEL: u32 = 8;
@@ -35,8 +37,8 @@ pub(super) struct Panels {
 }
 
 /// Number of inputs and outputs of the layers of a node's networks.
-fn layers(node: &crate::plan::Node) -> [[u32; 2]; 3] {
-    [[node.upper, node.hidden], [node.hidden, node.hidden], [node.hidden, node.lower]]
+fn layers(node: &Node) -> [[u32; 2]; 3] {
+    node.layers().map(|layer| [layer.inputs, layer.outputs])
 }
 
 /// Floats of the panels of one layer, and of the transposed ones.
@@ -52,7 +54,9 @@ fn square(n: u32) -> u64 {
 
 /// Floats of the panels of a plan.
 pub(super) fn panels_len(plan: &Plan) -> u64 {
-    let nodes = plan.stages.iter().flat_map(|stage| &stage.nodes);
+    // Stages of single lanes have the same networks once more.
+    let stages = plan.blocks.iter().flat_map(|block| block.stages.clone());
+    let nodes = stages.flat_map(|stage| &plan.stages[stage].nodes);
     let nets: u64 = nodes.flat_map(layers).map(|layer| 2 * sizes(layer).iter().sum::<u64>()).sum();
     nets + plan.mixes().map(|mix| 2 * square(mix.dim)).sum::<u64>()
 }
@@ -63,9 +67,11 @@ impl Panels {
         let mut packed_offsets = vec![[NONE; 2]; plan.layout.len()];
         let mut len = 0u64;
         let mut nets = Vec::with_capacity(plan.stages.len());
+        let mut known = HashMap::new();
         for stage in &plan.stages {
-            let of_node = |node: &crate::plan::Node| {
-                [node.s, node.t].map(|net| {
+            let mut of_net = |node: &Node, net: &Net| {
+                // A network may be in several stages.
+                *known.entry(net.weight[1]).or_insert_with(|| {
                     let mut panels = NetPanels::default();
                     for (layer, shape) in layers(node).into_iter().enumerate() {
                         let [forward, back] = sizes(shape);
@@ -83,7 +89,7 @@ impl Panels {
                     panels
                 })
             };
-            nets.push(stage.nodes.iter().map(of_node).collect());
+            nets.push(stage.nodes.iter().map(|node| [of_net(node, &node.s), of_net(node, &node.t)]).collect());
         }
         let mut mixes = Vec::new();
         for mix in plan.mixes() {

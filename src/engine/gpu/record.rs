@@ -185,15 +185,10 @@ impl<'a> Recorder<'a> {
         // Round keys, four samples.
         const PHILOX_ITERATIONS: u64 = 40;
         match *op {
-            Op::Gather { to, conditions: _ } => {
-                let launch = launch::Gather { tile, to: to.first, columns: to.rows };
-                self.push(
-                    Kernel::Gather,
-                    Head::Tile,
-                    [Quads(64), Fixed(to.rows.div_ceil(4))],
-                    PHILOX_ITERATIONS,
-                    launch,
-                )
+            Op::Gather { to, conditions } => {
+                let launch = launch::Gather { tile, to: to.first, columns: to.rows, conditions };
+                let groups = conditions.div_ceil(4) + (to.rows - conditions).div_ceil(4);
+                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(groups)], PHILOX_ITERATIONS, launch)
             }
             Op::Normal { to } => {
                 let launch = launch::Normal { tile, to: to.first, columns: to.rows };
@@ -233,15 +228,16 @@ impl<'a> Recorder<'a> {
                 let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains, slope };
                 self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], 64, launch)
             }
-            Op::Walk { stage: id, x, given: _, st, hidden, keep: _ } => {
+            Op::Walk { stage: id, x, given, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
                 let iterations = stage.nodes.iter().map(|n| {
-                    let layers = layer_iterations(n.upper, n.hidden, 16) + layer_iterations(n.hidden, n.hidden, 16);
+                    let layers = layer_iterations(n.inputs(), n.hidden, 16) + layer_iterations(n.hidden, n.hidden, 16);
                     layers + layer_iterations(n.hidden, n.lower, 16) + u64::from(n.lower.div_ceil(32)) + 1
                 });
                 let launch = launch::Walk {
                     tile,
                     x: x.first,
+                    given: given.first,
                     st: st.first,
                     hidden0: hidden[0].first,
                     hidden1: hidden[1].first,
@@ -310,10 +306,16 @@ impl<'a> Recorder<'a> {
     /// The gradient of Q, where Q is made of trained reflections.
     fn mix_gradient(&mut self, mix: MixId, from: Buffer, d_to: Buffer) -> Result<()> {
         let tables = self.tables.mixes[mix];
-        self.weight_gradient([d_to.first; 3], [from.first; 3], tables.jobs, tables.job_count)
+        self.weight_gradient([d_to.first; 3], [from.first; 3], Buffer::EMPTY, [tables.jobs, tables.job_count])
     }
 
-    fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], jobs: u32, count: u32) -> Result<()> {
+    fn weight_gradient(
+        &mut self,
+        left: [u32; 3],
+        right: [u32; 3],
+        given: Buffer,
+        [jobs, count]: [u32; 2],
+    ) -> Result<()> {
         // Per 4 quads: one iteration outside, 4 to multiply.
         let iterations = self.fit.stride() as u64 / 4 * 5;
         let length = self.plan.layout.gradient_len() as u32;
@@ -330,6 +332,7 @@ impl<'a> Recorder<'a> {
                 right0: right[0],
                 right1: right[1],
                 right2: right[2],
+                given: given.first,
                 jobs,
                 count,
                 first,

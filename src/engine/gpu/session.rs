@@ -316,6 +316,8 @@ impl Session for GpuSession {
                     seed_hi: (job.seed >> 32) as u32,
                     start_lo: job.first_row as u32,
                     start_hi: (job.first_row >> 32) as u32,
+                    step: job.groups.first,
+                    group_rows: job.groups.rows,
                     loss_cell: NONE,
                     ..*tile
                 };

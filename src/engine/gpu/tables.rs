@@ -8,11 +8,11 @@ use crate::plan::{Node, Plan, Stage};
 
 /// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, where the
 /// panels of the three layers begin and the transposed ones, for s and for t; six offsets of weights and biases for s and
-/// for t. Read by `shaders/shared/net.wgsl`.
-pub(super) const NODE: usize = 32;
+/// for t; conditions read. Read by `shaders/shared/net.wgsl`.
+pub(super) const NODE: usize = 33;
 /// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of weights
-/// and biases, first output, first input. Read by `shaders/weight_gradient.wgsl`.
-pub(super) const JOB: usize = 9;
+/// and biases, first output, first input, number of inputs before the conditions. Read by `shaders/weight_gradient.wgsl`.
+pub(super) const JOB: usize = 10;
 /// Outputs and inputs of one weight tile.
 pub(super) const JOB_SIZE: u32 = 16;
 /// Weight tiles of one workgroup.
@@ -82,7 +82,7 @@ impl Tables {
                 let job_count = if mix.reflections.is_some() {
                     push_jobs(
                         &mut words,
-                        &Product { layer: 0, left: 0, right: 0, n_out: mix.dim, n_in: mix.dim },
+                        &Product { layer: 0, left: 0, right: 0, n_out: mix.dim, n_in: mix.dim, columns: mix.dim },
                         mix.q,
                         NONE,
                     )
@@ -115,6 +115,7 @@ fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, wo
             words.extend(net.weight);
             words.extend(net.bias);
         }
+        words.push(node.given);
     }
     debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
     let walk = words.len() as u32;
@@ -165,13 +166,15 @@ struct Product {
     right: u32,
     n_out: u32,
     n_in: u32,
+    /// Inputs from there on; the others are conditions.
+    columns: u32,
 }
 
 fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
     let mut count = 0;
     for (which, net) in [(0, node.s), (1, node.t)] {
         let (hidden, out) = (node.hidden_first + which * node.hidden, node.st + which * node.lower);
-        let sizes = [node.upper, node.hidden, node.hidden, node.lower];
+        let sizes = [node.inputs(), node.hidden, node.hidden, node.lower];
         let rows = [node.upper_first, hidden, hidden, out];
         for layer in 0..3 {
             let product = Product {
@@ -180,6 +183,7 @@ fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
                 right: rows[layer],
                 n_out: sizes[layer + 1],
                 n_in: sizes[layer],
+                columns: if layer == 0 { node.upper } else { sizes[layer] },
             };
             count += push_jobs(words, &product, net.weight[layer], net.bias[layer]);
         }
@@ -190,14 +194,14 @@ fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
 fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) -> u32 {
     // Without inputs there is still the bias.
     let inputs = product.n_in.max(u32::from(bias != NONE));
-    let Product { layer, left, right, n_out, n_in } = *product;
+    let Product { layer, left, right, n_out, n_in, columns } = *product;
     let steps = |end: u32, by: u32| (0..end).step_by(by as usize);
     let mut count = 0;
     // Two by two, so that the tiles of a workgroup share their rows.
     for (o0, k0) in steps(n_out, 2 * JOB_SIZE).flat_map(|o| steps(inputs, 2 * JOB_SIZE).map(move |k| (o, k))) {
         for (o, k) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(i, j)| (o0 + i * JOB_SIZE, k0 + j * JOB_SIZE)) {
             if o < n_out && k < inputs {
-                let job: [u32; JOB] = [layer, left, right, n_out, n_in, weight, bias, o, k];
+                let job: [u32; JOB] = [layer, left, right, n_out, n_in, weight, bias, o, k, columns];
                 words.extend(job);
                 count += 1;
             }
@@ -222,7 +226,7 @@ mod tests {
             let lists = tables.stages.iter().map(|s| (s.jobs, s.job_count));
             for (jobs, count) in lists.chain(tables.mixes.iter().map(|m| (m.jobs, m.job_count))) {
                 for job in tables.words[jobs as usize..].chunks(JOB).take(count as usize) {
-                    let &[_, _, _, n_out, n_in, weight, bias, o0, k0] = job else { unreachable!() };
+                    let &[_, _, _, n_out, n_in, weight, bias, o0, k0, _] = job else { unreachable!() };
                     for o in o0..n_out.min(o0 + JOB_SIZE) {
                         for k in k0..n_in.min(k0 + JOB_SIZE) {
                             writers[(weight + o * n_in + k) as usize] += 1;

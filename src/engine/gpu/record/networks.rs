@@ -30,13 +30,13 @@ fn pick(packs: &[Packs], number: Option<usize>) -> Option<Packs> {
 
 impl Recorder<'_> {
     pub(super) fn networks(&mut self, op: &Op) -> Result<()> {
-        let &Op::Networks { stage: id, x, given: _, st, hidden, keep } = op else {
+        let &Op::Networks { stage: id, x, given, st, hidden, keep } = op else {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.forward) {
             let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
-            let iterations = pack_iterations(stage, packs, |node| [node.upper, node.hidden, node.lower]);
+            let iterations = pack_iterations(stage, packs, |node| [node.inputs(), node.hidden, node.lower]);
             let kept = match (keep, self.recomputed.contains(&id)) {
                 (false, _) => 0,
                 (true, true) => packs.wide,
@@ -46,6 +46,7 @@ impl Recorder<'_> {
                 let launch = launch::NetworksPacked {
                     tile: tile(),
                     x: x.first,
+                    given: given.first,
                     st: st.first,
                     hidden0: hidden[0].first,
                     hidden1: hidden[1].first,
@@ -58,7 +59,7 @@ impl Recorder<'_> {
             });
         }
         let iterations = stage.nodes.iter().map(|n| {
-            let first = layer_iterations(n.upper, n.hidden, 8) + layer_iterations(n.hidden, n.hidden, 8);
+            let first = layer_iterations(n.inputs(), n.hidden, 8) + layer_iterations(n.hidden, n.hidden, 8);
             first + layer_iterations(n.hidden, n.lower, 8)
         });
         let iterations = iterations.max().unwrap_or(0);
@@ -66,6 +67,7 @@ impl Recorder<'_> {
             let launch = launch::Networks {
                 tile: tile(),
                 x: x.first,
+                given: given.first,
                 st: st.first,
                 hidden0: hidden[0].first,
                 hidden1: hidden[1].first,
@@ -77,7 +79,7 @@ impl Recorder<'_> {
     }
 
     pub(super) fn networks_backward(&mut self, op: &Op, short: bool) -> Result<()> {
-        let &Op::NetworksBackward { stage: id, x, hidden, d_st, d_hidden, slots, .. } = op else {
+        let &Op::NetworksBackward { stage: id, x, given, hidden, d_st, d_hidden, slots, .. } = op else {
             unreachable!("called for one operation only")
         };
         let (stage, tables) = self.stage(id);
@@ -126,12 +128,12 @@ impl Recorder<'_> {
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
         let right = [x.first, hidden[0].first, hidden[1].first];
         let jobs = if recomputed { tables.wide_jobs } else { tables.job_count };
-        self.weight_gradient(left, right, tables.jobs, jobs)?;
-        if recomputed { self.narrow_backward(id, x, d_st, to) } else { Ok(()) }
+        self.weight_gradient(left, right, given, [tables.jobs, jobs])?;
+        if recomputed { self.narrow_backward(id, [x, given], d_st, to) } else { Ok(()) }
     }
 
     /// Backward and gradients of weights of the narrow nodes of a stage.
-    fn narrow_backward(&mut self, id: usize, x: Buffer, d_st: Buffer, slots: u32) -> Result<()> {
+    fn narrow_backward(&mut self, id: usize, [x, given]: [Buffer; 2], d_st: Buffer, slots: u32) -> Result<()> {
         let Some(narrow) = self.tables.stages[id].narrow else { return Ok(()) };
         let variant = Variant { kernel: Kernel::NarrowBackward, shape: Some(narrow.shape) };
         let length = self.plan.layout.gradient_len() as u32;
@@ -141,8 +143,8 @@ impl Recorder<'_> {
         self.split(narrow.count, |this, first, count| {
             let tile = tile();
             let packs = narrow.at;
-            let launch =
-                launch::NarrowBackward { tile, x: x.first, d_st: d_st.first, slots, packs, first, length, add };
+            let (x, given, d_st) = (x.first, given.first, d_st.first);
+            let launch = launch::NarrowBackward { tile, x, given, d_st, slots, packs, first, length, add };
             this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], iterations, launch)
         })
     }
