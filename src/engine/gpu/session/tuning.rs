@@ -44,10 +44,11 @@ impl GpuSession {
         let shapes: Vec<Vec<_>> =
             shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
         let key = format!(
-            "{}, hintflow {}, {} columns, up to {} samples, gradients: {}, {shapes:?}",
+            "{}, hintflow {}, {} of {} columns, up to {} samples, gradients: {}, {shapes:?}",
             self.device.info.arithmetic,
             env!("CARGO_PKG_VERSION"),
-            self.plan.spec.dim,
+            self.plan.spec.latent_dim(),
+            self.plan.spec.row_columns(),
             rows.next_power_of_two(),
             program.has_gradients(),
         );

@@ -41,12 +41,12 @@ fn networks_backward() {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
-            let [x, d_st, d_x] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
+            let [x, given, d_st, d_x] = [s.dim, s.given, s.st_rows, s.dim].map(|n| case.buffer(n));
             // Random hidden activations: half of them negative, which stand for zeros of the ReLU.
             let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
             let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
             let slots = case.scratch(s.slot_rows);
-            case.ops.push(Op::NetworksBackward { stage, x, given: Buffer::EMPTY, hidden, d_st, d_hidden, slots, d_x });
+            case.ops.push(Op::NetworksBackward { stage, x, given, hidden, d_st, d_hidden, slots, d_x });
             case.check(session, rows, 1e-5, &format!("networks backward, N = {}", s.dim));
         }
     });
@@ -55,16 +55,17 @@ fn networks_backward() {
 #[test]
 fn wide_networks_backward() {
     let device = device();
-    for (dim, width) in [(5, 1), (4, 130), (70, 33)] {
-        let plan = plan(Spec { dim, width, blocks: 1, depth: 1, ..Spec::default() });
+    for (dim, width, cond_dim) in [(5, 1, 0), (4, 130, 0), (70, 33, 0), (5, 130, 9), (1, 300, 3)] {
+        let kind = if cond_dim > 0 { Kind::Cinn } else { Kind::Flow };
+        let plan = plan(Spec { kind, cond_dim, dim, width, blocks: 1, depth: 1, ..Spec::default() });
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let s = &plan.stages[0];
         let mut case = Case::new(&plan);
-        let [x, d_st, d_x] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
+        let [x, given, d_st, d_x] = [s.dim, s.given, s.st_rows, s.dim].map(|n| case.buffer(n));
         let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
         let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
         let slots = case.scratch(s.slot_rows);
-        case.ops.push(Op::NetworksBackward { stage: 0, x, given: Buffer::EMPTY, hidden, d_st, d_hidden, slots, d_x });
+        case.ops.push(Op::NetworksBackward { stage: 0, x, given, hidden, d_st, d_hidden, slots, d_x });
         case.check(&mut session, 70, 1e-5, &format!("N = {dim}, width {width}"));
     }
 }
@@ -98,21 +99,27 @@ fn gradients_over_several_slices() {
 #[test]
 fn narrow_nodes_computed_again() {
     let device = device();
-    for (dim, width, condition_on, memory, kernels) in [
-        (7, 150, ConditionOn::Input, Memory::Stored, 2),
-        (20, 104, ConditionOn::Input, Memory::Stored, 2),
+    for (dim, width, condition_on, memory, kernels, cond_dim) in [
+        (7, 150, ConditionOn::Input, Memory::Stored, 2, 0),
+        (20, 104, ConditionOn::Input, Memory::Stored, 2, 0),
         // All but the last are left by the inverse.
-        (20, 104, ConditionOn::Input, Memory::Reversible, 1),
-        (9, 24, ConditionOn::Output, Memory::Stored, 6),
-        (9, 24, ConditionOn::Output, Memory::Reversible, 6),
-        (1, 5, ConditionOn::Input, Memory::Stored, 2),
+        (20, 104, ConditionOn::Input, Memory::Reversible, 1, 0),
+        (9, 24, ConditionOn::Output, Memory::Stored, 6, 0),
+        (9, 24, ConditionOn::Output, Memory::Reversible, 6, 0),
+        (1, 5, ConditionOn::Input, Memory::Stored, 2, 0),
         // Several packs.
-        (100, 40, ConditionOn::Input, Memory::Stored, 2),
+        (100, 40, ConditionOn::Input, Memory::Stored, 2, 0),
+        // With conditions.
+        (7, 150, ConditionOn::Input, Memory::Stored, 2, 3),
+        (20, 30, ConditionOn::Output, Memory::Reversible, 8, 5),
+        (1, 5, ConditionOn::Input, Memory::Stored, 2, 1),
     ] {
-        let plan = plan(Spec { dim, width, condition_on, blocks: 2, ..Spec::default() });
+        let kind = if cond_dim > 0 { Kind::Cinn } else { Kind::Flow };
+        let plan = plan(Spec { kind, cond_dim, dim, width, condition_on, blocks: 2, ..Spec::default() });
         let program = record(Name::LossGradients(memory), &plan);
         let rows = 300;
-        let input = numbers(11, rows * dim as usize, 1.0);
+        let inputs: Vec<_> = program.inputs.iter().map(|b| numbers(11, rows * b.rows as usize, 1.0)).collect();
+        let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         session.write(Values::Weights, &weights(&plan)).unwrap();
         let mut run = |recompute: bool, tile: usize| {
@@ -121,8 +128,7 @@ fn narrow_nodes_computed_again() {
             let id = session.compile(program.clone(), rows).unwrap();
             let narrow = session.kernels(id).into_iter().filter(|&k| k == Kernel::NarrowBackward).count();
             assert_eq!(narrow, if recompute { kernels } else { 0 }, "N = {dim}");
-            let outputs =
-                session.run(id, &Job { rows, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
+            let outputs = session.run(id, &Job { rows, inputs: &inputs, ..Job::default() }).unwrap();
             (outputs, session.gradients().unwrap())
         };
         let kept = run(false, usize::MAX);

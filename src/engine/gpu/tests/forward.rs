@@ -38,9 +38,9 @@ fn networks() {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
-            let [_, x, _, st, _] = [1, s.dim, 1, s.st_rows, 1].map(|n| case.buffer(n));
+            let [_, x, given, st, _] = [1, s.dim, s.given, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
-            case.ops.push(Op::Networks { stage, x, given: Buffer::EMPTY, st, hidden, keep: true });
+            case.ops.push(Op::Networks { stage, x, given, st, hidden, keep: true });
             case.check(session, rows, 1e-5, &format!("networks, N = {}", s.dim));
         }
     });
@@ -82,9 +82,9 @@ fn walk() {
         }
         for rows in ROWS {
             let mut case = Case::new(plan);
-            let [_, x, st, _] = [1, s.dim, s.st_rows, 1].map(|n| case.buffer(n));
+            let [_, x, given, st, _] = [1, s.dim, s.given, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
-            case.ops.push(Op::Walk { stage, x, given: Buffer::EMPTY, st, hidden, keep: true });
+            case.ops.push(Op::Walk { stage, x, given, st, hidden, keep: true });
             case.check(session, rows, 1e-4, &format!("walk, N = {}", s.dim));
         }
     });
@@ -94,17 +94,18 @@ fn walk() {
 #[test]
 fn wide_networks() {
     let device = device();
-    for (dim, width) in [(5, 1), (4, 130), (70, 33)] {
-        let plan = plan(Spec { dim, width, blocks: 1, depth: 1, ..Spec::default() });
+    for (dim, width, cond_dim) in [(5, 1, 0), (4, 130, 0), (70, 33, 0), (5, 130, 9), (1, 300, 3)] {
+        let kind = if cond_dim > 0 { Kind::Cinn } else { Kind::Flow };
+        let plan = plan(Spec { kind, cond_dim, dim, width, blocks: 1, depth: 1, ..Spec::default() });
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let s = &plan.stages[0];
         let mut case = Case::new(&plan);
-        let [x, st, y] = [s.dim, s.st_rows, s.dim].map(|n| case.buffer(n));
+        let [x, st, y, given] = [s.dim, s.st_rows, s.dim, s.given].map(|n| case.buffer(n));
         let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
-        case.ops.push(Op::Networks { stage: 0, x, given: Buffer::EMPTY, st, hidden, keep: true });
+        case.ops.push(Op::Networks { stage: 0, x, given, st, hidden, keep: true });
         let st = case.scratch(s.st_rows);
         let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
-        case.ops.push(Op::Walk { stage: 0, x: y, given: Buffer::EMPTY, st, hidden, keep: true });
+        case.ops.push(Op::Walk { stage: 0, x: y, given, st, hidden, keep: true });
         // The inverse divides by scales that are far from 1 at these widths.
         case.check(&mut session, 70, 1e-3, &format!("N = {dim}, width {width}"));
     }

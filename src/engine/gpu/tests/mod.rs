@@ -24,7 +24,7 @@ use super::record::KernelVariants;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
-use crate::plan::{ConditionOn, Plan, Scale, Spec};
+use crate::plan::{ConditionOn, Kind, Plan, Scale, Spec};
 use crate::program::{Op, Program, StepOp};
 use crate::rng::{Counter, Stream};
 use compare::{Tolerance, assert_close};
@@ -72,10 +72,17 @@ fn within(relative: f64) -> Tolerance {
     Tolerance::relative(relative).floor(1e-30)
 }
 
-/// Small models: both ways of conditioning, both scales.
-fn specs(dim: u32) -> [Spec; 2] {
+/// Small models of all kinds: both ways of conditioning, both scales.
+fn specs(dim: u32) -> [Spec; 4] {
     let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
-    [base.clone(), Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base }]
+    let by_level = Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base.clone() };
+    let of_both = if dim.is_multiple_of(2) { &base } else { &by_level };
+    [
+        Spec { kind: Kind::Cinn, cond_dim: 1 + dim % 5, ..of_both.clone() },
+        Spec { kind: Kind::Hint, cond_dim: 1 + dim % 4, ..of_both.clone() },
+        base,
+        by_level,
+    ]
 }
 
 /// Calls `each` with every stage of models of all dimensions and their session.

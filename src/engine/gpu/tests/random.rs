@@ -1,7 +1,7 @@
 //! Normals and gathering: the numbers of `rng.rs`, computed on the device.
 
 use super::*;
-use crate::engine::StepJob;
+use crate::engine::{Groups, StepJob};
 use crate::optim::Adam;
 use crate::rng;
 
@@ -42,11 +42,37 @@ fn normals_are_those_of_the_host() {
     }
 }
 
+/// Samples are counted within their groups, and a group has the numbers of a step of its own.
+#[test]
+fn normals_of_groups_are_counted_from_zero() {
+    let plan = plan(Spec { dim: 6, ..Spec::default() });
+    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut case = Case::new(&plan);
+    let to = case.scratch(6);
+    case.outputs.push(to);
+    case.ops.push(Op::Normal { to });
+    for tile in [usize::MAX, 32] {
+        session.limit_tiles(tile);
+        let id = session.compile(case.program(), 100).unwrap();
+        let groups = Groups { rows: 9, first: 40 };
+        let job = Job { rows: 100, seed: 12, first_row: 7, groups, ..Job::default() };
+        let got = session.run(id, &job).unwrap().remove(0);
+        let number = |r: u64| (40 + (7 + r) / 9, (7 + r) % 9);
+        let expected: Vec<f64> = (0..100)
+            .flat_map(|r| {
+                let (step, row) = number(r);
+                (0..6).map(move |c| normal(12, Stream::Latent, step as u32, row, c, 6))
+            })
+            .collect();
+        assert_close(&format!("tiles of {tile}"), &got, &expected, within(5e-7));
+    }
+}
+
 /// A program that only gathers; its result stays in the arena and is read by a second program of the same shape.
 fn gathered(session: &mut GpuSession, plan: &Arc<Plan>, job: &StepJob) -> Vec<f32> {
     let mut case = Case::new(plan);
-    let to = case.scratch(plan.spec.dim);
-    case.ops.push(Op::Gather { to, conditions: 0 });
+    let to = case.scratch(plan.spec.row_columns());
+    case.ops.push(Op::Gather { to, conditions: plan.spec.cond_dim });
     let id = session.compile(case.program(), job.rows).unwrap();
     session.step(id, job).unwrap();
     let mut look = Case::new(plan);
@@ -59,9 +85,11 @@ fn gathered(session: &mut GpuSession, plan: &Arc<Plan>, job: &StepJob) -> Vec<f3
 #[test]
 fn rows_come_in_order_and_with_noise() {
     let device = device();
-    for dim in DIMS {
-        let plan = plan(Spec { dim, ..Spec::default() });
-        let data = numbers(5, 100 * dim as usize, 1.0);
+    for (dim, cond_dim) in DIMS.into_iter().map(|dim| (dim, 0)).chain([(1, 1), (5, 3), (3, 6), (7, 4), (4, 9)]) {
+        let kind = if cond_dim > 0 { Kind::Hint } else { Kind::Flow };
+        let plan = plan(Spec { kind, cond_dim, dim, ..Spec::default() });
+        let columns = dim + cond_dim;
+        let data = numbers(5, 100 * columns as usize, 1.0);
         let order: Vec<u32> = (0..100).map(|i| (i * 37 + 11) % 100).collect();
         let mut results = vec![];
         for streamed in [false, true] {
@@ -75,10 +103,12 @@ fn rows_come_in_order_and_with_noise() {
                 let got = gathered(&mut session, &plan, &job);
                 let expected: Vec<f64> = (0..rows)
                     .flat_map(|r| {
-                        let row = order[13 + r] as usize * dim as usize;
+                        let row = order[13 + r] as usize * columns as usize;
                         let data = &data;
-                        (0..dim).map(move |c| {
-                            let z = normal(job.seed, Stream::Noise, 7, r as u64, c, dim);
+                        (0..columns).map(move |c| {
+                            // Conditions come first and get none.
+                            let number = c.checked_sub(cond_dim);
+                            let z = number.map_or(0.0, |c| normal(job.seed, Stream::Noise, 7, r as u64, c, dim));
                             f64::from(data[row + c as usize]) + f64::from(noise) * z
                         })
                     })
