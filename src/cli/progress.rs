@@ -57,9 +57,14 @@ impl Observer for Shown {
             backend => tracing::info!("device: {} ({backend}, {})", info.name, info.kind),
         }
         tracing::info!(
-            "data:   {}, {} columns, {} training rows, {} held out",
+            "data:   {}, {} columns{}, {} training rows, {} held out",
             start.data.name,
             start.data.dim,
+            match start.data.cond_dim {
+                0 => String::new(),
+                1 => " given 1 condition".into(),
+                c => format!(" given {c} conditions"),
+            },
             start.data.train_rows(),
             start.data.test_rows()
         );

@@ -15,17 +15,24 @@ pub struct Outline {
     pub points: Vec<[f32; 2]>,
     /// Another closed curve, drawn wide and red behind this one: the polygon that a Fourier curve approximates.
     pub reference: Option<Vec<[f32; 2]>>,
+    /// The largest diameter of the curve, drawn dotted and green.
+    pub diameter: Option<[[f32; 2]; 2]>,
+    /// The diameter that it should have, drawn red.
+    pub target: Option<[[f32; 2]; 2]>,
 }
 
 impl From<Vec<[f32; 2]>> for Outline {
     fn from(points: Vec<[f32; 2]>) -> Self {
-        Self { points, reference: None }
+        Self { points, ..Self::default() }
     }
 }
 
 /// Curves shown on each side.
 const SHOWN: usize = 36;
 const RED: RGBColor = RGBColor(0xdd, 0x44, 0x44);
+const GREEN: RGBColor = RGBColor(0x22, 0x99, 0x44);
+/// Length of a dash and of the gap after it.
+const DASH: f64 = 3.0;
 
 /// Draws up to 36 outlines of each kind in two grids into `path`.png and `path`.svg; `titles` stand above them.
 ///
@@ -103,14 +110,12 @@ fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     let (middle, own) = middle_and_extent(&outline.points);
     let shrink = shrink(own, extent);
     let scale = 0.88 * cell.w / 2.0 / extent / shrink;
+    let point = |p: &[f32; 2]| {
+        let [x, y] = [0, 1].map(|axis| (f64::from(p[axis]) - middle[axis]) * scale);
+        [cell.x + cell.w / 2.0 + x, cell.y + cell.h / 2.0 - y]
+    };
     let place = |points: &[[f32; 2]]| -> Vec<[f64; 2]> {
-        let finite = points.iter().filter(|p| p.iter().all(|v| v.is_finite()));
-        let mut placed: Vec<_> = finite
-            .map(|p| {
-                let [x, y] = [0, 1].map(|axis| (f64::from(p[axis]) - middle[axis]) * scale);
-                [cell.x + cell.w / 2.0 + x, cell.y + cell.h / 2.0 - y]
-            })
-            .collect();
+        let mut placed: Vec<_> = points.iter().filter(|p| p.iter().all(|v| v.is_finite())).map(point).collect();
         placed.extend(placed.first().copied());
         placed
     };
@@ -120,10 +125,26 @@ fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     }
     let color = if shrink > 1.0 { MUTED } else { TEXT };
     page.line_inside(frame, &place(&outline.points), color.to_rgba(), 1.2);
+    if let Some(target) = &outline.target {
+        page.line_inside(frame, &target.each_ref().map(point), RED.to_rgba(), 1.4);
+    }
+    if let Some(diameter) = &outline.diameter {
+        for dash in dashes(diameter.each_ref().map(point)) {
+            page.line_inside(frame, &dash, GREEN.to_rgba(), 1.4);
+        }
+    }
     if shrink > 1.0 {
         let label = Label::new(HPos::Right, VPos::Bottom).color(MUTED);
         page.text(&format!("÷{}", factor(shrink)), [cell.x + cell.w - 1.0, cell.y + cell.h - 1.0], label);
     }
+}
+
+/// The dashes of a dashed line.
+fn dashes([from, to]: [[f64; 2]; 2]) -> Vec<[[f64; 2]; 2]> {
+    let length = (to[0] - from[0]).hypot(to[1] - from[1]);
+    let at = |along: f64| [0, 1].map(|axis| from[axis] + (to[axis] - from[axis]) * (along / length).min(1.0));
+    let count = (length / (2.0 * DASH)).ceil().min(1000.0) as usize;
+    (0..count).map(|i| 2.0 * DASH * i as f64).map(|start| [at(start), at(start + DASH)]).collect()
 }
 
 /// A shrinking factor in few characters.

@@ -137,7 +137,7 @@ fn lens(noise: &mut Noise, smooth: bool) -> Outline {
     });
     let points: Vec<[f32; 2]> = points.collect();
     let reference = (!smooth).then(|| sharp.iter().map(|[x, y]| [x + shift + 0.04, y - shift]).collect());
-    Outline { points, reference }
+    Outline { points, reference, ..Outline::default() }
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     if config.data.preset == Some(Preset::Lens) {
         let labels = fourier_blocks(lens::ORDER);
         let map = correlation(&plots.join(picture::CORRELATION), &rows.x, &drawn.x, data.dim, &labels);
-        return map.and(lens_outlines(plots, config, &drawn.x));
+        let posterior = if data.cond_dim > 0 { posterior(plots, config, flow, data) } else { Ok(()) };
+        return map.and(lens_outlines(plots, config, &drawn.x)).and(posterior);
     }
     // Conditions and what depends on them side by side.
     let n = data.row_columns();
@@ -86,6 +87,40 @@ fn side_by_side(lanes: &Lanes<Vec<f32>>, data: &Dataset) -> Vec<f32> {
     (0..lanes.x.len() / n).flat_map(|i| lanes.y[i * c..][..c].iter().chain(&lanes.x[i * n..][..n])).copied().collect()
 }
 
+/// Samples for one held-out observation, beside the shapes of the data whose observations come nearest to it (paper, figure
+/// "Samples from a conditional coupling net and from HINT").
+fn posterior(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result<()> {
+    let (c, row) = (data.cond_dim, data.row_columns());
+    let rows = if data.test.is_empty() { &data.train[..] } else { &data.test[..] };
+    let Some(seen) = rows.get(..c) else { return Ok(()) };
+    let distance = |row: &[f32]| row.iter().zip(seen).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
+    let mut near: Vec<&[f32]> = data.train.chunks_exact(row).collect();
+    let count = OUTLINES.min(near.len());
+    near.select_nth_unstable_by(count - 1, |a, b| distance(&a[..c]).total_cmp(&distance(&b[..c])));
+    let near: Vec<f32> = near[..count].iter().flat_map(|row| &row[c..]).copied().collect();
+
+    let seen = data.y.outer(seen.to_vec());
+    let samples = flow.given(&seen)?.sample(OUTLINES, config.train.seed)?;
+    let outline = |row: &[f32]| -> Result<Outline> {
+        let curve = Curve::new(row)?;
+        let [from, to] = curve.farthest_pair();
+        let narrow = |p: [f64; 2]| p.map(|v| v as f32);
+        // As long as it was observed, in the middle of the curve's own, in the direction that is nearer.
+        let half = [0, 1].map(|axis| 0.5 * f64::from(seen[axis]) * (to[axis] - from[axis]).signum());
+        let end = |side: f64| narrow([0, 1].map(|axis| 0.5 * (from[axis] + to[axis]) + side * half[axis]));
+        Ok(Outline {
+            points: curve.trace(POINTS).into_iter().map(narrow).collect(),
+            diameter: Some([from, to].map(narrow)),
+            target: Some([end(-1.0), end(1.0)]),
+            ..Outline::default()
+        })
+    };
+    let all = |rows: &[f32]| rows.chunks_exact(lens::DIM).map(outline).collect::<Result<Vec<_>>>();
+    let title = format!("samples for d_h = {:.2}, d_v = {:.2}: red as seen, green the shape's own", seen[0], seen[1]);
+    let titles = [title.as_str(), "data seen nearly so"];
+    outlines(&plots.join(picture::POSTERIOR), &all(&samples)?, &all(&data.x.outer(near))?, titles)
+}
+
 fn lens_outlines(plots: &Path, config: &Config, drawn: &[f32]) -> Result<()> {
     let narrow = |points: Vec<[f64; 2]>| points.into_iter().map(|p| p.map(|v| v as f32)).collect::<Vec<_>>();
     let curve = |row: &[f32]| Curve::new(row).map(|curve| narrow(curve.trace(POINTS)));
@@ -94,7 +129,7 @@ fn lens_outlines(plots: &Path, config: &Config, drawn: &[f32]) -> Result<()> {
     let truth = (0..OUTLINES as u64).map(|row| {
         let lens = Lens::of_row(config.data.seed, row);
         let points = curve(&lens.coefficients(outline))?;
-        Ok(Outline { points, reference: Some(narrow(lens.boundary(outline, POINTS / 2))) })
+        Ok(Outline { points, reference: Some(narrow(lens.boundary(outline, POINTS / 2))), ..Outline::default() })
     });
     let sampled = sampled.collect::<Result<Vec<_>>>()?;
     let truth = truth.collect::<Result<Vec<_>>>()?;

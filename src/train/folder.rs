@@ -43,12 +43,14 @@ pub(super) mod picture {
     pub(in super::super) const CORRELATION: &str = "correlation";
     /// Sampled shapes beside true ones.
     pub(in super::super) const OUTLINES: &str = "outlines";
+    /// Shapes that fit one observation.
+    pub(in super::super) const POSTERIOR: &str = "posterior";
     /// Histograms of single columns.
     pub(in super::super) const MARGINALS: &str = "marginals";
     /// Scatter plots of two columns.
     pub(in super::super) const PAIRS: &str = "pairs";
     /// Every picture.
-    pub(super) const ALL: [&str; 5] = [LOSS, CORRELATION, OUTLINES, MARGINALS, PAIRS];
+    pub(super) const ALL: [&str; 6] = [LOSS, CORRELATION, OUTLINES, POSTERIOR, MARGINALS, PAIRS];
 }
 
 impl RunFolder {
