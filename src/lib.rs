@@ -23,6 +23,22 @@
 //! # }
 //! ```
 //!
+//! A conditional model takes its conditions first and is then used like an unconditional one:
+//!
+//! ```
+//! # use hintflow::{Engine, Flow};
+//! # fn main() -> hintflow::Result<()> {
+//! let flow = Flow::builder(4).hint(2).width(32).build(&Engine::cpu()?)?; // x of four columns, two conditions y
+//! let observed = [0.3, -1.2];
+//! let posterior = flow.given(&observed)?;
+//! let x = posterior.sample(100, 7)?; // a hundred rows of x
+//! let density = posterior.log_prob(&x)?; // log p(x | y)
+//! let evidence = flow.log_evidence(&observed)?; // log p(y), which only a `hint` knows
+//! # assert_eq!((x.len(), density.len(), evidence.len()), (400, 100, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! `examples/train_on_rows.rs` trains a model on rows that are in memory; [`train::run`] is a whole training with a run
 //! folder, which is what the command line does.
 //!
@@ -36,12 +52,12 @@
 //! | `tape`, `program`, `buffer` | a computation recorded once as a list of operations, with its backward pass |
 //! | `kernel` | HOW each operation is computed on the CPU; `shaders/` holds the twin of each for the GPU |
 //! | [`engine`] | WHERE programs run: [`engine::cpu`] and [`engine::gpu`] |
-//! | [`flow`] | models: encode, decode, density, samples, gradients |
+//! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | [`optim`], [`train`] | Adam and its schedule; trainer, checkpoints, run folder |
 //! | [`eval`], `report`, [`mod@bench`] | metrics, pictures, timing |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
-//! wgpu. Letters everywhere: B rows of a batch, N columns of x, K blocks, D recursion depth, H hidden width, P trained
+//! wgpu. Letters everywhere: B rows of a batch, N columns of x, C conditions y, K blocks, D recursion depth, H hidden width, P trained
 //! parameters. Densities are in nats. Values on the device are `f32`.
 //!
 //! # Numbers you can trust

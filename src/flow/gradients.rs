@@ -1,6 +1,7 @@
 //! Gradients of a model on rows of the caller, for what is trained outside of [`crate::train`].
 
 use super::Given;
+use super::inner::join_rows;
 use super::programs::Name;
 use crate::engine::Job;
 use crate::error::{Error, Result};
@@ -59,7 +60,7 @@ impl Given<'_> {
             Kind::Flow => vec![&x],
             Kind::Cinn => vec![&x, &y],
             Kind::Hint => {
-                joined = self.flow.join_rows(&y, &x, rows);
+                joined = join_rows(&y, &x, rows);
                 vec![&joined]
             }
         };

@@ -82,7 +82,7 @@ impl Flow {
                 self.decode_lanes(Lanes { y: &lanes.y.z, x: &lanes.x.z }, count)?
             }
         };
-        Ok(self.join_rows(&back.y, &back.x, count))
+        Ok(join_rows(&back.y, &back.x, count))
     }
 
     /// Number of rows [y, x], and their two parts.
@@ -96,17 +96,6 @@ impl Flow {
         }
         (count, parts)
     }
-
-    /// Rows [y, x] of their two parts.
-    pub(super) fn join_rows(&self, y: &[f32], x: &[f32], rows: usize) -> Vec<f32> {
-        let (c, n) = (y.len() / rows.max(1), x.len() / rows.max(1));
-        let mut joined = Vec::with_capacity(rows * (c + n));
-        for row in 0..rows {
-            joined.extend_from_slice(&y[row * c..(row + 1) * c]);
-            joined.extend_from_slice(&x[row * n..(row + 1) * n]);
-        }
-        joined
-    }
 }
 
 fn last_output(mut outputs: Vec<Vec<f32>>) -> Vec<f32> {
@@ -119,4 +108,15 @@ fn last_lane(mut outputs: Vec<Vec<f32>>) -> Encoded {
         (Some(log_det), Some(z)) => Encoded { z, log_det },
         _ => unreachable!("a program that encodes has two outputs for each lane"),
     }
+}
+
+/// Rows [y, x] of their two parts.
+pub(super) fn join_rows(y: &[f32], x: &[f32], rows: usize) -> Vec<f32> {
+    let (c, n) = (y.len() / rows.max(1), x.len() / rows.max(1));
+    let mut joined = Vec::with_capacity(rows * (c + n));
+    for row in 0..rows {
+        joined.extend_from_slice(&y[row * c..(row + 1) * c]);
+        joined.extend_from_slice(&x[row * n..(row + 1) * n]);
+    }
+    joined
 }

@@ -116,8 +116,8 @@ fn posterior(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Resu
         })
     };
     let all = |rows: &[f32]| rows.chunks_exact(lens::DIM).map(outline).collect::<Result<Vec<_>>>();
-    let title = format!("samples for d_h = {:.2}, d_v = {:.2}: red as seen, green the shape's own", seen[0], seen[1]);
-    let titles = [title.as_str(), "data seen nearly so"];
+    let title = format!("samples given d_h = {:.2}, d_v = {:.2} (red)", seen[0], seen[1]);
+    let titles = [title.as_str(), "data with nearly these; green: its own diameter"];
     outlines(&plots.join(picture::POSTERIOR), &all(&samples)?, &all(&data.x.outer(near))?, titles)
 }
 
