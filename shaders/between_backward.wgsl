@@ -1,5 +1,6 @@
 // What lies between the networks of two stages, backwards and in one dispatch: the slots of the later stage to d_mixed
-// (`slot_sum.wgsl`), its mixing to d_to (`mix.wgsl`), the coupling of the earlier stage (`couple_backward.wgsl`).
+// (`slot_sum.wgsl`), its mixing to d_to (`mix.wgsl`; of two lanes, both), the coupling of the earlier stage
+// (`couple_backward.wgsl`).
 // Workgroup: 8 quads of samples x 32 groups of threads that share out the columns.
 struct Launch {
     tile: TileJob,
@@ -7,7 +8,9 @@ struct Launch {
     lists: u32,   // per column: where its list of slot rows begins in the tables, and its length
     d_mixed: u32,
     d_to: u32,    // d_mixed where there is no mixing
-    panel: u32,   // or NONE: no mixing
+    split: u32,   // columns of the first lane, or all
+    panel0: u32,  // or NONE: no mixing
+    panel1: u32,
     columns: u32,
     x: u32,
     st: u32,
@@ -34,9 +37,11 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             sum_slots(launch.lists, column, launch.slots, launch.d_mixed, quad);
         }
     }
-    if (launch.panel != NONE) {
+    if (launch.panel0 != NONE) {
         storageBarrier();
-        run_mixing(Mixing(launch.d_mixed, launch.d_to, launch.columns, launch.panel), quad, group, 32u, live);
+        let mixings =
+            Mixings(launch.d_mixed, launch.d_to, launch.columns, launch.split, launch.panel0, launch.panel1);
+        run_mixings(mixings, quad, group, 32u, live);
         storageBarrier();
     }
     if (live) {

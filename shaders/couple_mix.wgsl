@@ -1,4 +1,4 @@
-// A coupling (`couple.wgsl`), then the mixing of the next block (`mix.wgsl`), in one dispatch.
+// A coupling (`couple.wgsl`), then the mixing of the next block (`mix.wgsl`; of two lanes, both), in one dispatch.
 // Workgroup: 8 quads of samples x 16 groups of threads that share out the columns.
 struct Launch {
     tile: TileJob,
@@ -11,7 +11,9 @@ struct Launch {
     slope: f32,
     add: u32,    // 1: add to log_det; 0: write it
     mixed: u32,
-    panel: u32,
+    split: u32,  // columns of the first lane, or all
+    panel0: u32,
+    panel1: u32,
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -30,5 +32,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     if (thread < 8u && live) { put_log_det(sum, launch.log_det * launch.tile.stride + wanted, launch.add); }
     storageBarrier();
     let quad = min(wanted, launch.tile.quads - 1u);
-    run_mixing(Mixing(launch.to, launch.mixed, launch.columns, launch.panel), quad, group, 16u, live);
+    let mixings = Mixings(launch.to, launch.mixed, launch.columns, launch.split, launch.panel0, launch.panel1);
+    run_mixings(mixings, quad, group, 16u, live);
 }

@@ -16,3 +16,21 @@ fn run_mixing(m: Mixing, quad: u32, group: u32, groups: u32, live: bool) {
         if (live) { store_four(sum, (m.to + o) * stride + quad, m.columns - o); }
     }
 }
+
+// Mixings of one or two lanes side by side: of the first `split` columns, and of the others if there are any.
+struct Mixings {
+    input: u32,
+    to: u32,
+    columns: u32,
+    split: u32,
+    first: u32,  // where the panels of the first lane begin
+    second: u32, // where those of the second lane begin
+}
+
+fn run_mixings(m: Mixings, quad: u32, group: u32, groups: u32, live: bool) {
+    run_mixing(Mixing(m.input, m.to, m.split, m.first), quad, group, groups, live);
+    if (m.split < m.columns) {
+        let rest = Mixing(m.input + m.split, m.to + m.split, m.columns - m.split, m.second);
+        run_mixing(rest, quad, group, groups, live);
+    }
+}

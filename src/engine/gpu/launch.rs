@@ -146,7 +146,9 @@ launches! {
         slope: f32,
         add: u32,
         mixed: u32,
-        panel: u32,
+        split: u32,
+        panel0: u32,
+        panel1: u32,
     }
     /// `shaders/couple_loss.wgsl`
     CoupleLoss {
@@ -215,7 +217,9 @@ launches! {
         lists: u32,
         d_mixed: u32,
         d_to: u32,
-        panel: u32,
+        split: u32,
+        panel0: u32,
+        panel1: u32,
         columns: u32,
         x: u32,
         st: u32,

@@ -83,13 +83,15 @@ pub(super) fn recomputed(
         (chosen && possible).then_some(id)
     };
     let backward = program.rows.iter().filter_map(|op| match op {
-        Op::NetworksBackward { stage, x, hidden, .. } => Some((*stage, *x, *hidden)),
+        Op::NetworksBackward { stage, x, given, hidden, .. } => Some((*stage, [*x, *given], *hidden)),
         _ => None,
     });
     let backward: Vec<_> = backward.collect();
-    let kept = |&(id, x, hidden): &(StageId, Buffer, [Buffer; 2])| {
+    let kept = |&(id, inputs, hidden): &(StageId, [Buffer; 2], [Buffer; 2])| {
         let made = program.rows.iter().any(|op| match op {
-            Op::Networks { stage, x: of, hidden: to, keep: true, .. } => (*stage, *of, *to) == (id, x, hidden),
+            Op::Networks { stage, x, given, hidden: to, keep: true, .. } => {
+                (*stage, [*x, *given], *to) == (id, inputs, hidden)
+            }
             _ => false,
         });
         made && !program.outputs.iter().any(|output| hidden.iter().any(|b| b.overlaps(*output)))
@@ -224,10 +226,15 @@ fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Plan, Spec};
+    use crate::plan::{Kind, Plan, Spec};
 
     fn narrow(dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
-        let plan = Plan::new(&Spec { dim, width, blocks: 1, ..Spec::default() }).unwrap();
+        narrow_given(0, dim, width, workgroup)
+    }
+
+    fn narrow_given(cond_dim: u32, dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
+        let kind = if cond_dim == 0 { Kind::Flow } else { Kind::Cinn };
+        let plan = Plan::new(&Spec { kind, cond_dim, dim, width, blocks: 1, ..Spec::default() }).unwrap();
         let stage = &plan.stages[0];
         (wide_nodes(stage, workgroup), push_narrow(&mut vec![], stage, 0, workgroup))
     }
@@ -236,8 +243,10 @@ mod tests {
     fn narrow_nodes_fit_into_a_workgroup() {
         let workgroups = [(16_384, 256), (32_768, 1024), (49_152, 512)];
         for workgroup in workgroups.map(|(bytes, threads)| Workgroup { bytes, threads }) {
-            for (dim, width) in [(1, 1), (2, 64), (3, 1), (7, 21), (20, 104), (100, 263), (33, 600), (200, 9)] {
-                let (_, Some(narrow)) = narrow(dim, width, workgroup) else { continue };
+            let flows = [(1, 1), (2, 64), (3, 1), (7, 21), (20, 104), (100, 263), (33, 600), (200, 9)];
+            let given = [(1, 1, 1), (5, 7, 21), (50, 20, 104), (300, 2, 8)];
+            for (cond_dim, dim, width) in flows.map(|(dim, width)| (0, dim, width)).into_iter().chain(given) {
+                let (_, Some(narrow)) = narrow_given(cond_dim, dim, width, workgroup) else { continue };
                 let PackShape { quads, threads, rows } = narrow.shape;
                 assert!(threads <= workgroup.threads && threads % quads == 0 && rows * ROW_BYTES <= workgroup.bytes);
             }
@@ -250,6 +259,8 @@ mod tests {
         assert_eq!(narrow(20, 104, nvidia).0, 1);
         // h = 263, 2 x 131, 4 x 65; 32 is narrow.
         assert_eq!(narrow(100, 263, nvidia).0, 7);
+        // Conditions take room in a workgroup.
+        assert_eq!((narrow_given(300, 2, 8, nvidia).0, narrow_given(400, 2, 8, nvidia).0), (0, 1));
         let (wide, none) = narrow(20, 2000, nvidia);
         assert!(none.is_none() && wide == 15);
     }

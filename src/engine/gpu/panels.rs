@@ -118,12 +118,22 @@ fn put_offsets(packed_offsets: &mut [[u32; 2]], [n_in, n_out]: [u32; 2], weight:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mixing, Spec};
+    use crate::plan::{Kind, Mixing, Spec};
 
     #[test]
     fn every_weight_has_offsets_of_its_own() {
-        for (dim, width) in [(1, 3), (2, 8), (7, 13), (20, 139)] {
-            let plan = Plan::new(&Spec { dim, width, mixing: Mixing::Householder, ..Spec::default() }).unwrap();
+        for (kind, dim, cond_dim, width) in [
+            (Kind::Flow, 1, 0, 3),
+            (Kind::Flow, 2, 0, 8),
+            (Kind::Flow, 7, 0, 13),
+            (Kind::Flow, 20, 0, 139),
+            (Kind::Cinn, 1, 1, 5),
+            (Kind::Cinn, 7, 3, 13),
+            (Kind::Hint, 1, 1, 5),
+            (Kind::Hint, 7, 5, 13),
+        ] {
+            let spec = Spec { kind, dim, cond_dim, width, mixing: Mixing::Householder, ..Spec::default() };
+            let plan = Plan::new(&spec).unwrap();
             let panels = Panels::new(&plan);
             let mut taken = vec![false; panels.len as usize];
             let mut expected = vec![[false; 2]; plan.layout.len()];
@@ -144,5 +154,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What is trained in one stage is sampled from in another.
+    #[test]
+    fn a_network_has_the_same_panels_in_every_stage() {
+        let plan = Plan::new(&Spec { kind: Kind::Hint, dim: 5, cond_dim: 3, width: 9, ..Spec::default() }).unwrap();
+        let panels = Panels::new(&plan);
+        let mut known = HashMap::new();
+        for (stage, nets) in plan.stages.iter().zip(&panels.nets) {
+            for (node, nets) in stage.nodes.iter().zip(nets) {
+                for (net, &panels) in [node.s, node.t].iter().zip(nets) {
+                    known.entry(net.weight).or_insert_with(Vec::new).push(panels);
+                }
+            }
+        }
+        assert!(known.values().all(|panels| panels.len() == 2 && panels[0] == panels[1]));
+        let mut firsts: Vec<u32> = known.values().map(|panels| panels[0].forward[0]).collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        assert_eq!(firsts.len(), known.len());
     }
 }

@@ -11,7 +11,7 @@ use super::shader::{Kernel, Variant};
 use super::tables::{JOBS_TOGETHER, StageTables, Tables};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Scale, Stage};
+use crate::plan::{Node, Plan, Scale, Stage};
 use crate::program::{MixId, Op, Program, StepOp, shortcuts};
 
 /// Bounds of the device a program is recorded for.
@@ -82,9 +82,22 @@ fn dense_iterations(count: u32) -> u64 {
     u64::from(count / 4 + count % 4)
 }
 
-/// Iterations of a layer whose outputs are shared out among `groups`.
-fn layer_iterations(n_in: u32, n_out: u32, groups: u32) -> u64 {
-    u64::from(n_out.div_ceil(PANEL * groups)) * (1 + dense_iterations(n_in))
+/// Iterations of the loops over what the networks of a node read: columns, then conditions.
+fn input_iterations(node: &Node) -> u64 {
+    dense_iterations(node.upper) + dense_iterations(node.given)
+}
+
+/// Iterations of a layer whose outputs are shared out among `groups`, with so many over the inputs.
+fn layer_iterations(inputs: u64, n_out: u32, groups: u32) -> u64 {
+    u64::from(n_out.div_ceil(PANEL * groups)) * (1 + inputs)
+}
+
+/// Iterations of a network whose outputs are shared out among `groups`.
+fn network_iterations(node: &Node, groups: u32) -> u64 {
+    let hidden = dense_iterations(node.hidden);
+    layer_iterations(input_iterations(node), node.hidden, groups)
+        + layer_iterations(hidden, node.hidden, groups)
+        + layer_iterations(hidden, node.lower, groups)
 }
 
 impl<'a> Recorder<'a> {
@@ -187,8 +200,9 @@ impl<'a> Recorder<'a> {
         match *op {
             Op::Gather { to, conditions } => {
                 let launch = launch::Gather { tile, to: to.first, columns: to.rows, conditions };
-                let groups = conditions.div_ceil(4) + (to.rows - conditions).div_ceil(4);
-                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(groups)], PHILOX_ITERATIONS, launch)
+                // Fours of conditions, then fours of columns with noise.
+                let fours = conditions.div_ceil(4) + (to.rows - conditions).div_ceil(4);
+                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(fours)], PHILOX_ITERATIONS, launch)
             }
             Op::Normal { to } => {
                 let launch = launch::Normal { tile, to: to.first, columns: to.rows };
@@ -230,10 +244,8 @@ impl<'a> Recorder<'a> {
             }
             Op::Walk { stage: id, x, given, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
-                let iterations = stage.nodes.iter().map(|n| {
-                    let layers = layer_iterations(n.inputs(), n.hidden, 16) + layer_iterations(n.hidden, n.hidden, 16);
-                    layers + layer_iterations(n.hidden, n.lower, 16) + u64::from(n.lower.div_ceil(32)) + 1
-                });
+                let iterations =
+                    stage.nodes.iter().map(|n| network_iterations(n, 16) + u64::from(n.lower.div_ceil(32)) + 1);
                 let launch = launch::Walk {
                     tile,
                     x: x.first,
@@ -306,16 +318,12 @@ impl<'a> Recorder<'a> {
     /// The gradient of Q, where Q is made of trained reflections.
     fn mix_gradient(&mut self, mix: MixId, from: Buffer, d_to: Buffer) -> Result<()> {
         let tables = self.tables.mixes[mix];
-        self.weight_gradient([d_to.first; 3], [from.first; 3], Buffer::EMPTY, [tables.jobs, tables.job_count])
+        self.weight_gradient([d_to.first; 3], [from.first; 3], Buffer::EMPTY, tables.jobs, tables.job_count)
     }
 
-    fn weight_gradient(
-        &mut self,
-        left: [u32; 3],
-        right: [u32; 3],
-        given: Buffer,
-        [jobs, count]: [u32; 2],
-    ) -> Result<()> {
+    /// `left` and `right`: rows of the gradients of the outputs and of the inputs, by layer; `given`: inputs of the first
+    /// layer after those.
+    fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], given: Buffer, jobs: u32, count: u32) -> Result<()> {
         // Per 4 quads: one iteration outside, 4 to multiply.
         let iterations = self.fit.stride() as u64 / 4 * 5;
         let length = self.plan.layout.gradient_len() as u32;

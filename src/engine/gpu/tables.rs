@@ -213,20 +213,31 @@ fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bias: u32) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mixing, Spec};
+    use crate::plan::{Kind, Mixing, Spec};
+
+    fn specs() -> Vec<Spec> {
+        let base = Spec { width: 70, mixing: Mixing::Householder, ..Spec::default() };
+        let flows = [1, 2, 3, 7, 20, 33].map(|dim| Spec { dim, ..base.clone() });
+        let sizes = [(1, 1), (2, 20), (7, 3), (33, 5)];
+        let given = sizes
+            .map(|(dim, cond_dim)| [Kind::Cinn, Kind::Hint].map(|kind| Spec { kind, dim, cond_dim, ..base.clone() }));
+        flows.into_iter().chain(given.concat()).collect()
+    }
 
     #[test]
     fn every_gradient_belongs_to_exactly_one_weight_tile() {
-        for dim in [1, 2, 3, 7, 20, 33] {
-            let spec = Spec { dim, width: 70, mixing: Mixing::Householder, ..Spec::default() };
+        for spec in specs() {
             let plan = Plan::new(&spec).unwrap();
             let workgroup = Workgroup { bytes: 16_384, threads: 256 };
             let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
             let mut writers = vec![0; plan.layout.gradient_len()];
-            let lists = tables.stages.iter().map(|s| (s.jobs, s.job_count));
+            // Those of lanes are the same weights again.
+            let stages = plan.blocks.iter().flat_map(|block| &tables.stages[block.stages.clone()]);
+            let lists = stages.map(|s| (s.jobs, s.job_count));
             for (jobs, count) in lists.chain(tables.mixes.iter().map(|m| (m.jobs, m.job_count))) {
                 for job in tables.words[jobs as usize..].chunks(JOB).take(count as usize) {
-                    let &[_, _, _, n_out, n_in, weight, bias, o0, k0, _] = job else { unreachable!() };
+                    let &[_, _, _, n_out, n_in, weight, bias, o0, k0, split] = job else { unreachable!() };
+                    assert!(split == n_in || split + spec.given() == n_in, "{split} of {n_in}");
                     for o in o0..n_out.min(o0 + JOB_SIZE) {
                         for k in k0..n_in.min(k0 + JOB_SIZE) {
                             writers[(weight + o * n_in + k) as usize] += 1;
@@ -241,7 +252,7 @@ mod tests {
                 // Written by the backward of the reflections.
                 writers[t.range()].iter_mut().for_each(|w| *w += 1);
             }
-            assert!(writers.iter().all(|&w| w == 1), "N = {dim}");
+            assert!(writers.iter().all(|&w| w == 1), "{spec:?}");
         }
     }
 }

@@ -21,45 +21,67 @@ impl Recorder<'_> {
     /// Records the first operations of `ops` as one dispatch and returns how many they are; 0 where there is no kernel for
     /// them. `short` says which may take their short form.
     pub(super) fn fused(&mut self, ops: &[Op], short: &[bool]) -> Result<usize> {
-        match *ops {
-            [Op::Couple { to, .. }, Op::Mix { mix, transpose: false, from, to: mixed }, ..] if from == to => {
-                self.couple_mix(&ops[0], short[0], mix, mixed)?;
-                Ok(2)
-            }
-            [Op::Couple { to, log_det, .. }, Op::Loss { z, log_det: used, .. }, ref rest @ ..]
-                if z == to && used == log_det =>
-            {
-                let backward = rest.first().filter(|next| is_backward_of(next, &ops[0], &ops[1]));
-                self.couple_loss(&ops[0], short[0], &ops[1], backward)?;
-                Ok(2 + usize::from(backward.is_some()))
-            }
-            [
-                Op::NetworksBackward { d_x, .. },
-                Op::MixBackward { mix, from, d_to: d_mixed, d_from },
-                Op::CoupleBackward { d_to, d_x: written, d_st, .. },
-                ..,
-            ] if d_mixed == d_x && d_to == d_from && !short[0] && !short[1] => {
-                // The gradient of Q is made afterwards, of these.
-                if [written, d_st].iter().any(|b| b.overlaps(from) || b.overlaps(d_mixed)) {
-                    return Ok(0);
+        match ops[0] {
+            Op::Couple { to, log_det, .. } => {
+                let mixes = ops[1..].iter().map_while(|op| match *op {
+                    Op::Mix { mix, transpose: false, from, to } => Some((mix, from, to)),
+                    _ => None,
+                });
+                if let Some(mixings) = Mixings::of_all(mixes, to) {
+                    self.couple_mix(&ops[0], short[0], &mixings)?;
+                    return Ok(1 + mixings.ids.len());
                 }
-                self.networks_backward(&ops[0], false)?;
-                self.between_backward(&ops[0], Some(mix), &ops[2])?;
-                self.mix_gradient(mix, from, d_mixed)?;
-                Ok(3)
+                match ops[1..] {
+                    [Op::Loss { z, log_det: used, .. }, ref rest @ ..] if z == to && used == log_det => {
+                        let backward = rest.first().filter(|next| is_backward_of(next, &ops[0], &ops[1]));
+                        self.couple_loss(&ops[0], short[0], &ops[1], backward)?;
+                        Ok(2 + usize::from(backward.is_some()))
+                    }
+                    _ => Ok(0),
+                }
             }
-            [Op::NetworksBackward { d_x, .. }, Op::CoupleBackward { d_to, .. }, ..] if d_to == d_x && !short[0] => {
-                self.networks_backward(&ops[0], false)?;
-                self.between_backward(&ops[0], None, &ops[1])?;
-                Ok(2)
-            }
+            Op::NetworksBackward { d_x, .. } => self.fused_backward(ops, short, d_x),
             _ => Ok(0),
         }
     }
 
-    fn couple_mix(&mut self, couple: &Op, short: bool, mix: MixId, mixed: Buffer) -> Result<()> {
+    /// The backward of networks whose gradient goes to `d_x`, of the mixings before them and of the coupling before these.
+    fn fused_backward(&mut self, ops: &[Op], short: &[bool], d_x: Buffer) -> Result<usize> {
+        let mixes = ops[1..].iter().map_while(|op| match *op {
+            Op::MixBackward { mix, d_to, d_from, .. } => Some((mix, d_to, d_from)),
+            _ => None,
+        });
+        let mixings = Mixings::of_all(mixes, d_x);
+        let (mixed, arrived) = mixings.as_ref().map_or((0, d_x), |mixings| (mixings.ids.len(), mixings.to));
+        let Some(couple @ &Op::CoupleBackward { d_to, d_x: written, d_st, .. }) = ops.get(1 + mixed) else {
+            return Ok(0);
+        };
+        if d_to != arrived || short[..=mixed].contains(&true) {
+            return Ok(0);
+        }
+        // The gradient of Q is made afterwards, of these.
+        let read_later = |op: &Op| match *op {
+            Op::MixBackward { from, d_to, .. } => [from, d_to].iter().any(|b| b.overlaps(written) || b.overlaps(d_st)),
+            _ => false,
+        };
+        let mix_ops = &ops[1..=mixed];
+        if mix_ops.iter().any(read_later) {
+            return Ok(0);
+        }
+        self.networks_backward(&ops[0], false)?;
+        self.between_backward(&ops[0], mixings.as_ref(), couple)?;
+        for op in mix_ops {
+            if let &Op::MixBackward { mix, from, d_to, .. } = op {
+                self.mix_gradient(mix, from, d_to)?;
+            }
+        }
+        Ok(2 + mixed)
+    }
+
+    fn couple_mix(&mut self, couple: &Op, short: bool, mixings: &Mixings) -> Result<()> {
         let &Op::Couple { stage: id, x, st, to, log_det } = couple else { unreachable!("called for couplings only") };
         let (stage, tables) = self.stage(id);
+        let [panel0, panel1] = self.panels(mixings, false);
         let launch = launch::CoupleMix {
             tile: tile(),
             x: x.first,
@@ -70,10 +92,12 @@ impl Recorder<'_> {
             chains: tables.chains,
             slope: slope(self.plan),
             add: u32::from(!short),
-            mixed: mixed.first,
-            panel: self.tables.mixes[mix].panels[0],
+            mixed: mixings.to.first,
+            split: mixings.split,
+            panel0,
+            panel1,
         };
-        let iterations = self.couple_iterations(id) + mixing_iterations(stage.dim, 16);
+        let iterations = self.couple_iterations(id) + mixings.iterations(16);
         self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
@@ -107,7 +131,7 @@ impl Recorder<'_> {
         self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
-    fn between_backward(&mut self, networks: &Op, mix: Option<MixId>, couple: &Op) -> Result<()> {
+    fn between_backward(&mut self, networks: &Op, mixings: Option<&Mixings>, couple: &Op) -> Result<()> {
         let (
             &Op::NetworksBackward { stage: later, slots, d_x: d_mixed, .. },
             &Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st },
@@ -116,13 +140,16 @@ impl Recorder<'_> {
             unreachable!("called for backward operations only")
         };
         let (stage, tables) = self.stage(id);
+        let [panel0, panel1] = mixings.map_or([NONE; 2], |mixings| self.panels(mixings, true));
         let launch = launch::BetweenBackward {
             tile: tile(),
             slots: slots.first,
             lists: self.tables.stages[later].slots,
             d_mixed: d_mixed.first,
             d_to: d_to.first,
-            panel: mix.map_or(NONE, |mix| self.tables.mixes[mix].panels[1]),
+            split: mixings.map_or(stage.dim, |mixings| mixings.split),
+            panel0,
+            panel1,
             columns: stage.dim,
             x: x.first,
             st: st.first,
@@ -134,8 +161,55 @@ impl Recorder<'_> {
         };
         let columns = u64::from(stage.dim.div_ceil(32));
         let lists = longest(&self.plan.stages[later].slots) + 2 * longest(&stage.chains) + 3;
-        let iterations = columns * lists + mixing_iterations(stage.dim, 32);
+        let iterations = columns * lists + mixings.map_or(0, |mixings| mixings.iterations(32));
         self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, iterations, launch)
+    }
+
+    /// Where the panels of the mixings of both lanes begin; of one lane, twice the same.
+    fn panels(&self, mixings: &Mixings, transpose: bool) -> [u32; 2] {
+        let panel = |mix: &MixId| self.tables.mixes[*mix].panels[usize::from(transpose)];
+        [&mixings.ids[0], &mixings.ids[mixings.ids.len() - 1]].map(panel)
+    }
+}
+
+/// The mixing of all columns, or those of two lanes side by side.
+struct Mixings {
+    ids: Vec<MixId>,
+    /// What they read.
+    from: Buffer,
+    /// What they write, or the gradient of what they read.
+    to: Buffer,
+    /// Columns of the first.
+    split: u32,
+}
+
+impl Mixings {
+    /// The first of `parts` if it mixes all of a buffer, or the first two if they do together. A part is the number of a
+    /// mixing, what it reads and what it writes.
+    fn of_all(parts: impl Iterator<Item = (MixId, Buffer, Buffer)>, buffer: Buffer) -> Option<Self> {
+        let joined = |a: Buffer, b: Buffer| {
+            (a.first + a.rows == b.first).then_some(Buffer { first: a.first, rows: a.rows + b.rows })
+        };
+        let mut all: Option<Self> = None;
+        for (mix, from, to) in parts.take(2) {
+            let next = match all {
+                None => Self { ids: vec![mix], from, to, split: from.rows },
+                Some(Self { mut ids, from: first_from, to: first_to, split }) => {
+                    ids.push(mix);
+                    Self { ids, from: joined(first_from, from)?, to: joined(first_to, to)?, split }
+                }
+            };
+            if next.from == buffer {
+                return Some(next);
+            }
+            all = Some(next);
+        }
+        None
+    }
+
+    /// Loop iterations where the outputs are shared out among `groups`.
+    fn iterations(&self, groups: u32) -> u64 {
+        mixing_iterations(self.split, groups) + mixing_iterations(self.from.rows - self.split, groups)
     }
 }
 

@@ -1,22 +1,22 @@
 //! The dispatches of a stage's networks: in packs where the nodes fit into a workgroup, else one by one.
 
-use super::{Extent, Head, Recorder, dense_iterations, layer_iterations, tile};
+use super::{Extent, Head, Recorder, dense_iterations, input_iterations, layer_iterations, network_iterations, tile};
 use crate::buffer::Buffer;
 use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::packs::Packs;
 use crate::engine::gpu::shader::{Kernel, Variant};
 use crate::error::Result;
-use crate::plan::Stage;
+use crate::plan::{Node, Stage};
 use crate::program::Op;
 
-/// Loop iterations of a thread of a pack, for layers of as many inputs as `upper`, `hidden`, `hidden` say, the items of the
-/// last shared out among the groups.
-fn pack_iterations(stage: &Stage, packs: Packs, sizes: impl Fn(&crate::plan::Node) -> [u32; 3]) -> u64 {
+/// Loop iterations of a thread of a pack. `ends` says of a node how many there are over the inputs of the layer that comes
+/// first, and how many outputs the last layer has, whose items are shared out among the groups.
+fn pack_iterations(stage: &Stage, packs: Packs, ends: impl Fn(&Node) -> (u64, u32)) -> u64 {
     let groups = packs.shape.threads / packs.shape.quads;
     let per_node = stage.nodes.iter().map(|node| {
-        let [first, hidden, last] = sizes(node);
+        let (first, last) = ends(node);
         let items = u64::from(last.div_ceil(4).div_ceil(groups)) + 1;
-        dense_iterations(first) + dense_iterations(hidden) + items * (1 + dense_iterations(hidden))
+        first + dense_iterations(node.hidden) + items * (1 + dense_iterations(node.hidden))
     });
     // The items of the last layer of several nodes may be one group's.
     per_node.sum()
@@ -36,7 +36,7 @@ impl Recorder<'_> {
         let (stage, tables) = self.stage(id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.forward) {
             let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
-            let iterations = pack_iterations(stage, packs, |node| [node.inputs(), node.hidden, node.lower]);
+            let iterations = pack_iterations(stage, packs, |node| (input_iterations(node), node.lower));
             let kept = match (keep, self.recomputed.contains(&id)) {
                 (false, _) => 0,
                 (true, true) => packs.wide,
@@ -58,11 +58,7 @@ impl Recorder<'_> {
                 this.push(variant, Head::Tile, grid, iterations, launch)
             });
         }
-        let iterations = stage.nodes.iter().map(|n| {
-            let first = layer_iterations(n.inputs(), n.hidden, 8) + layer_iterations(n.hidden, n.hidden, 8);
-            first + layer_iterations(n.hidden, n.lower, 8)
-        });
-        let iterations = iterations.max().unwrap_or(0);
+        let iterations = stage.nodes.iter().map(|node| network_iterations(node, 8)).max().unwrap_or(0);
         self.split(2 * tables.node_count, |this, first, count| {
             let launch = launch::Networks {
                 tile: tile(),
@@ -87,7 +83,7 @@ impl Recorder<'_> {
         let recomputed = self.recomputed.contains(&id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.backward) {
             let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
-            let iterations = 2 * pack_iterations(stage, packs, |node| [node.lower, node.hidden, node.upper]);
+            let iterations = 2 * pack_iterations(stage, packs, |node| (dense_iterations(node.lower), node.upper));
             self.split(if recomputed { packs.wide } else { packs.count }, |this, first, count| {
                 let launch = launch::NetworksPackedBackward {
                     tile: tile(),
@@ -105,8 +101,9 @@ impl Recorder<'_> {
             })?;
         } else {
             let iterations = stage.nodes.iter().map(|n| {
-                let hidden = layer_iterations(n.lower, n.hidden, 8) + layer_iterations(n.hidden, n.hidden, 8);
-                hidden + 2 * layer_iterations(n.hidden, n.upper, 16)
+                let [lower, hidden] = [n.lower, n.hidden].map(dense_iterations);
+                let layers = layer_iterations(lower, n.hidden, 8) + layer_iterations(hidden, n.hidden, 8);
+                layers + 2 * layer_iterations(hidden, n.upper, 16)
             });
             let iterations = iterations.max().unwrap_or(0);
             self.split(if recomputed { tables.wide } else { tables.node_count }, |this, first, count| {
@@ -128,7 +125,7 @@ impl Recorder<'_> {
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
         let right = [x.first, hidden[0].first, hidden[1].first];
         let jobs = if recomputed { tables.wide_jobs } else { tables.job_count };
-        self.weight_gradient(left, right, given, [tables.jobs, jobs])?;
+        self.weight_gradient(left, right, given, tables.jobs, jobs)?;
         if recomputed { self.narrow_backward(id, [x, given], d_st, to) } else { Ok(()) }
     }
 
@@ -141,10 +138,17 @@ impl Recorder<'_> {
         self.written.push(narrow.at);
         let iterations = narrow.iterations(self.fit.capacity);
         self.split(narrow.count, |this, first, count| {
-            let tile = tile();
-            let packs = narrow.at;
-            let (x, given, d_st) = (x.first, given.first, d_st.first);
-            let launch = launch::NarrowBackward { tile, x, given, d_st, slots, packs, first, length, add };
+            let launch = launch::NarrowBackward {
+                tile: tile(),
+                x: x.first,
+                given: given.first,
+                d_st: d_st.first,
+                slots,
+                packs: narrow.at,
+                first,
+                length,
+                add,
+            };
             this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], iterations, launch)
         })
     }

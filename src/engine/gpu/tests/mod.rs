@@ -4,6 +4,7 @@
 //! without any adapter fails them with what to install.
 
 mod backward;
+mod conditional;
 mod elementary;
 mod embedding;
 mod forward;
@@ -83,6 +84,11 @@ fn specs(dim: u32) -> [Spec; 4] {
         base,
         by_level,
     ]
+}
+
+/// Random rows for each input of a program.
+fn inputs_of(program: &Program, rows: usize) -> Vec<Vec<f32>> {
+    (0..).zip(&program.inputs).map(|(i, buffer)| numbers(11 + i, rows * buffer.rows as usize, 1.0)).collect()
 }
 
 /// Calls `each` with every stage of models of all dimensions and their session.

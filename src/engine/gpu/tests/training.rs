@@ -5,6 +5,7 @@ use crate::engine::gpu::arrays::Arrays;
 use crate::engine::gpu::shader::{Kernel, Role};
 use crate::engine::gpu::tune::Tuner;
 use crate::engine::{ProgramId, StepJob};
+use crate::flow::programs::{Name, record};
 use crate::optim::{Adam, AdamStep};
 use crate::plan::Mixing;
 use crate::tape::{Memory, Tape, Then};
@@ -42,7 +43,7 @@ fn looker(plan: &Arc<Plan>) -> Program {
 const ROWS: usize = 60;
 
 fn data(plan: &Plan) -> Vec<f32> {
-    numbers(17, ROWS * plan.spec.dim as usize, 1.0)
+    numbers(17, ROWS * plan.spec.row_columns() as usize, 1.0)
 }
 
 fn session(plan: &Arc<Plan>, streamed: bool, tile: usize) -> (GpuSession, ProgramId) {
@@ -294,15 +295,20 @@ fn a_step_of_levels_has_few_dispatches_per_level() {
 
 #[test]
 fn tuning_changes_no_bit_and_is_remembered() {
-    let plan = model();
+    tuning(&model());
+    // Two lanes, where some stages have conditions.
+    tuning(&plan(Spec { kind: Kind::Hint, dim: 3, cond_dim: 2, width: 13, ..Spec::default() }));
+}
+
+fn tuning(plan: &Arc<Plan>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tuning.json");
     let run = |tuner: Option<Tuner>| {
         let mut session = GpuSession::new(device(), plan.clone()).unwrap().tuned(tuner.map(Arc::new));
-        session.write(Values::Weights, &weights(&plan)).unwrap();
-        session.set_data(data(&plan).into()).unwrap();
+        session.write(Values::Weights, &weights(plan)).unwrap();
+        session.set_data(data(plan).into()).unwrap();
         session.set_order(&(0..ROWS as u32).collect::<Vec<_>>()).unwrap();
-        let id = session.compile(trainer(&plan), 37).unwrap();
+        let id = session.compile(record(Name::Step(Memory::Stored), plan), 37).unwrap();
         (1..=3).for_each(|t| session.step(id, &job(t)).unwrap());
         (session.loss().unwrap(), state(&mut session), session.kernels(id))
     };
