@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Times hintflow and a plain PyTorch implementation in turns, and prints the medians of all rounds as a table in Markdown.
+# Times hintflow and a plain PyTorch implementation in turns, and prints the medians of all rounds, with the extremes, as a
+# table in Markdown.
 set -euo pipefail
 
 usage() {
@@ -53,8 +54,17 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 case $what in step | sample | both) ;; *) echo "compare.sh: --what takes step, sample or both" >&2; exit 2 ;; esac
+whole() { # option value
+    [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || { echo "compare.sh: $1 takes a whole number from 1 on, not $2" >&2; exit 2; }
+}
+whole --rounds "$rounds"
+whole --repeat "$repeat"
+whole --threads "$threads"
 [ -x "$hintflow" ] || { echo "compare.sh: no program $hintflow; build it (cargo build --release) or name it with --hintflow" >&2; exit 2; }
 [ -z "$torch_step" ] || [ -f "$torch_step" ] || { echo "compare.sh: no script $torch_step" >&2; exit 2; }
+# The program complains about the first name that it does not know; that must be the last of these, which nothing has.
+complaint=$("$hintflow" -q bench step --case "$cases,?" 2>&1) || true
+case $complaint in *'`?`'*) ;; *) echo "compare.sh: $complaint" >&2; exit 2 ;; esac
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -104,21 +114,35 @@ ours() { # round cases
     done
 }
 
-# Medians over the rounds.
+# Medians over the rounds with the least and the largest; ratios of the medians, with those of single rounds.
 report() {
     awk -v cases="$cases" '
-    { values[$2, $3, $4] = values[$2, $3, $4] " " $5 }
+    { values[$2, $3, $4] = values[$2, $3, $4] " " $5; round[$1, $2, $3, $4] = $5; if ($1 > rounds) rounds = $1 }
     function median(list,    n, v, i, j, t) {
         n = split(list, v, " ")
         for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j - 1] + 0 > v[j] + 0; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
         return n == 0 ? "" : n % 2 ? v[(n + 1) / 2] + 0 : (v[n / 2] + v[n / 2 + 1]) / 2
+    }
+    function range(list, kind,    n, v, i, low, high) {
+        n = split(list, v, " ")
+        if (n < 2) return ""
+        low = high = v[1] + 0
+        for (i = 2; i <= n; i++) { if (v[i] + 0 < low) low = v[i] + 0; if (v[i] + 0 > high) high = v[i] + 0 }
+        return kind == "ratio" ? sprintf(" (%.3f to %.3f)", low, high) : " (" number(low) " to " number(high) ")"
+    }
+    function ratios(name, part,    i, list) {
+        for (i = 1; i <= rounds; i++)
+            if ((i, "torch", name, part) in round && (i, "hintflow", name, part) in round)
+                list = list " " round[i, "hintflow", name, part] / round[i, "torch", name, part]
+        return range(list, "ratio")
     }
     function number(x) { return x == "" ? "-" : x < 10 ? sprintf("%.3f", x) : sprintf("%.1f", x) }
     function ratio(a, b) { return a == "" || b == "" ? "-" : sprintf("%.3f", a / b) }
     function row(part, name,    t, o) {
         t = median(values["torch", name, part]); o = median(values["hintflow", name, part])
         if (t == "" && o == "") return
-        printf "| %s | %s | %s | %s | %s |\n", name, part, number(t), number(o), ratio(o, t)
+        printf "| %s | %s | %s%s | %s%s | %s%s |\n", name, part, number(t), range(values["torch", name, part]), \
+            number(o), range(values["hintflow", name, part]), ratio(o, t), ratios(name, part)
     }
     function recursion(a, b, part,    x, y) {
         x = median(values["hintflow", a, part]); y = median(values["hintflow", b, part])

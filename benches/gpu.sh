@@ -52,6 +52,7 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 [ -x "$hintflow" ] || { echo "gpu.sh: no program $hintflow that can run here" >&2; exit 2; }
+[[ $minutes =~ ^[0-9]{1,4}([.][0-9]+)?$ ]] || { echo "gpu.sh: --minutes takes a number, such as 5.5, not $minutes" >&2; exit 2; }
 if [ -z "$out" ]; then
     out=$(mktemp -d)
     trap 'rm -rf "$out"' EXIT
@@ -69,6 +70,14 @@ if [ -z "$device" ]; then
     if [ "$device" = cpu ] || [ -z "$device" ]; then
         "$hintflow" devices
         echo "gpu.sh: there is no real GPU here; --device names another adapter" >&2
+        exit 4
+    fi
+else
+    adapters=$("$hintflow" devices | sed -n 's/^\([0-9][0-9]*\)  *\(.*\)/\1: \2/p')
+    # By number, or by a part of the name.
+    if ! { [[ $device =~ ^[0-9]+$ ]] && grep -q "^$device: " <<<"$adapters"; } &&
+        ! { [[ ! $device =~ ^[0-9]+$ ]] && sed 's/^[0-9]*: //' <<<"$adapters" | grep -qiF -- "$device"; }; then
+        printf 'gpu.sh: there is no adapter %s; there are:\n%s\n' "$device" "${adapters:-none}" >&2
         exit 4
     fi
 fi

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::plan::{Plan, Stage};
+use crate::program::shortcuts;
 use crate::program::{Op, Program, StepOp};
 
 /// What a kernel does in a whole program.
@@ -63,12 +64,11 @@ pub(super) fn of_kernels(program: &Program, gpu: bool, kernels: &[(&'static str,
 pub(super) fn costs(program: &Program, gpu: bool) -> HashMap<&'static str, Cost> {
     let mut costs = HashMap::new();
     let mut add = |name, cost| costs.entry(name).or_insert_with(Cost::default).add(cost);
-    for op in &program.rows {
-        match (gpu, &backward(&program.plan, op)) {
+    for (op, short) in program.rows.iter().zip(shortcuts(program)) {
+        match (gpu, &backward(&program.plan, op, short)) {
             (true, Some([data, weights])) => {
                 let kernel = if op.name() == "mix_backward" { "mix" } else { op.name() };
-                // A GPU leaves out a gradient that nobody reads.
-                if !is_last(program, op) {
+                if *data != Cost::default() {
                     add(kernel, *data);
                 }
                 add("weight_gradient", *weights);
@@ -84,12 +84,6 @@ pub(super) fn costs(program: &Program, gpu: bool) -> HashMap<&'static str, Cost>
         }
     }
     costs
-}
-
-/// Whether an operation is a mixing's backward whose result is not read.
-fn is_last(program: &Program, op: &Op) -> bool {
-    let Op::MixBackward { d_from, .. } = op else { return false };
-    program.rows.last() == Some(op) && !program.outputs.contains(d_from)
 }
 
 /// Weights of the networks of a stage.
@@ -132,20 +126,28 @@ fn forward(plan: &Plan, op: &Op) -> Cost {
     }
 }
 
-/// The backward of networks or of a mixing: gradients of activations, gradients of weights.
-fn backward(plan: &Plan, op: &Op) -> Option<[Cost; 2]> {
+/// The backward of networks or of a mixing: gradients of activations, gradients of weights. In short form, without gradients of
+/// what went in.
+fn backward(plan: &Plan, op: &Op, short: bool) -> Option<[Cost; 2]> {
     let n = u64::from(plan.spec.dim);
     match *op {
         Op::NetworksBackward { stage, .. } => {
             let stage = &plan.stages[stage];
             let (st, hidden, weights) = (u64::from(stage.st_rows), u64::from(stage.hidden_rows), weights(stage));
-            let product = |floats| Cost { flops: 2 * weights, floats, weights, ..Cost::default() };
-            Some([product(st + 4 * hidden + 2 * n), product(st + 4 * hidden + n)])
+            let product = |weights, floats| Cost { flops: 2 * weights, floats, weights, ..Cost::default() };
+            let first: u64 = stage.nodes.iter().map(|node| u64::from(2 * node.hidden * node.upper)).sum();
+            let data = if short {
+                product(weights - first, st + 4 * hidden)
+            } else {
+                product(weights, st + 4 * hidden + 2 * n)
+            };
+            Some([data, product(weights, st + 4 * hidden + n)])
         }
         Op::MixBackward { mix, .. } => {
             let product = Cost { flops: 2 * n * n, floats: 2 * n, weights: n * n, ..Cost::default() };
             let trained = plan.mixes().nth(mix).is_some_and(|mix| mix.reflections.is_some());
-            Some([product, if trained { product } else { Cost::default() }])
+            let of = |wanted| if wanted { product } else { Cost::default() };
+            Some([of(!short), of(trained)])
         }
         _ => None,
     }
@@ -167,14 +169,17 @@ mod tests {
         let parameters = plan.layout.trained;
         let biases: usize = plan.layout.tensors.iter().filter(|t| t.shape.len() == 1).map(|t| t.shape[0]).sum();
         let program = record(Name::Step(Memory::Stored), &Arc::new(plan));
-        // Two mixings of 20 columns, there and back; a GPU leaves out the last of the four.
-        for (gpu, mixings) in [(false, 4), (true, 3)] {
+        // Two mixings of 20 columns, there and back, and the last of the four is left out; so is the gradient of what the last
+        // networks got, which are those of the first block's deepest nodes.
+        let first: u32 = program.plan.stages[0].nodes.iter().map(|node| 2 * node.hidden * node.upper).sum();
+        for gpu in [false, true] {
             let all: u64 = costs(&program, gpu).values().map(|cost| cost.flops(10)).sum();
-            assert_eq!(all, 10 * (6 * (parameters - biases) as u64 + mixings * 2 * 20 * 20));
+            let products = 6 * (parameters - biases) as u64 - 2 * u64::from(first);
+            assert_eq!(all, 10 * (products + 3 * 2 * 20 * 20));
         }
         let networks = costs(&program, true)["networks"];
         assert_eq!(costs(&program, true)["weight_gradient"].flops, networks.flops);
-        assert_eq!(costs(&program, false)["networks_backward"].flops, 2 * networks.flops);
+        assert_eq!(costs(&program, false)["networks_backward"].flops, 2 * networks.flops - 2 * u64::from(first));
         assert_eq!(costs(&program, true)["adam"].bytes(10), 28 * parameters as u64);
     }
 

@@ -29,8 +29,8 @@ pub struct StepTiming {
     pub step_ms_in_a_row: Option<f64>,
     /// 6 P B floating-point operations over the median, 10^9 per second.
     pub gflops: f64,
-    /// Dispatches of one step on one tile of samples; 0 on the native engine.
-    pub dispatches: usize,
+    /// Dispatches of one step on one tile of samples; on a GPU.
+    pub dispatches: Option<usize>,
     /// Bytes that the operations of a step read and write one by one, which is more than they do where a dispatch runs
     /// several; on a GPU.
     pub bytes_moved: Option<u64>,
@@ -53,8 +53,8 @@ pub struct SampleTiming {
     pub spread: Spread,
     /// 2 P B floating-point operations over the median, 10^9 per second.
     pub gflops: f64,
-    /// Dispatches of one draw on one tile; 0 on the native engine.
-    pub dispatches: usize,
+    /// Dispatches of one draw on one tile; on a GPU.
+    pub dispatches: Option<usize>,
     /// Bytes that the operations of a draw read and write one by one; on a GPU.
     pub bytes_moved: Option<u64>,
     /// The most bytes that the model had on the device at once. The CPU engine counts the arena of every thread whole,
@@ -93,7 +93,7 @@ impl Bench {
                 spread,
                 step_ms_in_a_row,
                 gflops: self.gflops(6.0, spread.median),
-                dispatches: session.dispatches(id),
+                dispatches: self.on_gpu().then(|| session.dispatches(id)),
                 bytes_moved: self.bytes_moved(Name::Step(self.memory)),
                 peak_bytes: session.footprint().total(),
                 memory: session.footprint(),
@@ -118,7 +118,7 @@ impl Bench {
             sample_ms: spread.median,
             spread,
             gflops: self.gflops(2.0, spread.median),
-            dispatches,
+            dispatches: self.on_gpu().then_some(dispatches),
             bytes_moved: self.bytes_moved(Name::Sample),
             peak_bytes: memory.total(),
             memory,

@@ -12,7 +12,7 @@ use hintflow::engine::Footprint;
 use hintflow::flow::Memory;
 use hintflow::plan::ConditionOn;
 
-use super::device::DeviceArgs;
+use super::device::{self, DeviceArgs};
 use super::{Done, output};
 
 const AFTER_HELP: &str = "\
@@ -57,9 +57,11 @@ struct Options {
     /// What the networks of a node see
     #[arg(long, value_enum, default_value_t = On::Input)]
     condition_on: On,
-    /// What a training step keeps of its activations
-    #[arg(long, value_enum, default_value_t = Keep::Stored)]
-    memory: Keep,
+    /// What a training step keeps of its activations [default: stored]
+    ///
+    /// HINTFLOW_TRAIN__MEMORY in the environment does the same. Drawing samples keeps nothing.
+    #[arg(long, value_enum)]
+    memory: Option<Keep>,
     /// Seconds to measure for each result; at least five repeats
     #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
     seconds: f64,
@@ -75,11 +77,11 @@ struct Options {
 
 #[derive(Args)]
 struct Kernels {
-    #[command(flatten)]
-    options: Options,
     /// List every dispatch too, in the order they run
     #[arg(long)]
     each: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -126,12 +128,17 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Bench {
     pub(super) fn run(self) -> Done {
         match self.what {
-            What::Step(options) => options.each(|timed, effort, json| {
+            What::Step(options) => options.each(options.memory()?, |timed, effort, json| {
                 let timing = timed.step(effort)?;
                 output::line(&if json { serde_json::to_string(&timing)? } else { step_text(&timing) })?;
                 Ok(())
             }),
-            What::Sample(options) => options.each(|timed, effort, json| {
+            What::Sample(Options { memory: Some(_), .. }) => Err(hintflow::Error::config(
+                "--memory",
+                "is for training steps, since drawing samples keeps nothing; leave it out",
+            )
+            .into()),
+            What::Sample(options) => options.each(Memory::default(), |timed, effort, json| {
                 let timing = timed.sample(effort)?;
                 output::line(&if json { serde_json::to_string(&timing)? } else { sample_text(&timing) })?;
                 Ok(())
@@ -140,7 +147,7 @@ impl Bench {
                 // One thread: what an operation takes is not what several threads that disturb each other take.
                 options.device.threads = options.device.threads.or(Some(1));
                 let on = options.condition_on.into();
-                options.each(|timed, effort, json| {
+                options.each(options.memory()?, |timed, effort, json| {
                     for part in [Part::Step, Part::Sample] {
                         let times = timed.kernels(part, effort)?;
                         if json {
@@ -166,8 +173,20 @@ impl Bench {
 }
 
 impl Options {
+    /// What a training step keeps: by the flag, else by the environment, as for `train`.
+    fn memory(&self) -> hintflow::Result<Memory> {
+        const VARIABLE: &str = "HINTFLOW_TRAIN__MEMORY";
+        match (self.memory, device::variable(VARIABLE)?) {
+            (Some(keep), _) => Ok(keep.into()),
+            (None, None) => Ok(Memory::default()),
+            (None, Some(text)) => Keep::from_str(text.trim(), false)
+                .map(Memory::from)
+                .map_err(|_| hintflow::Error::config(VARIABLE, format!("must be stored or reversible, is `{text}`"))),
+        }
+    }
+
     /// Calls `f` with every case on the device.
-    fn each(&self, mut f: impl FnMut(&Timed, &Effort, bool) -> anyhow::Result<()>) -> Done {
+    fn each(&self, memory: Memory, mut f: impl FnMut(&Timed, &Effort, bool) -> anyhow::Result<()>) -> Done {
         let names = self.case.iter().flat_map(|name| match name.trim() {
             "all" => CASES.map(|case| case.name).to_vec(),
             name => vec![name],
@@ -176,7 +195,7 @@ impl Options {
         let engine: Engine = self.device.open()?;
         let effort = Effort { seconds: self.seconds, repeats: self.repeat.map(|repeat| repeat as usize) };
         for case in cases {
-            f(&Timed::new(case, self.condition_on.into(), self.memory.into(), &engine)?, &effort, self.json)?;
+            f(&Timed::new(case, self.condition_on.into(), memory, &engine)?, &effort, self.json)?;
         }
         Ok(0)
     }
@@ -244,8 +263,8 @@ fn rate(subject: &Subject, per_parameter: u32, gflops: f64) -> String {
 }
 
 /// What only a GPU has.
-fn device_lines(dispatches: usize, bytes: Option<u64>, ms: f64) -> Vec<String> {
-    let Some(bytes) = bytes else { return Vec::new() };
+fn device_lines(dispatches: Option<usize>, bytes: Option<u64>, ms: f64) -> Vec<String> {
+    let (Some(dispatches), Some(bytes)) = (dispatches, bytes) else { return Vec::new() };
     let (mib, rate) = (mebibytes(bytes as f64), bytes as f64 / (ms * 1e6));
     vec![
         format!("dispatches  {dispatches} for each tile of samples"),

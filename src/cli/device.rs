@@ -31,24 +31,17 @@ pub(super) struct DeviceArgs {
 impl DeviceArgs {
     /// Opens the device that the flags name, else the one that the environment does, as for `train`.
     pub(super) fn open(&self) -> Result<Engine> {
-        let unicode = |name: &str| match std::env::var(name) {
-            Ok(text) => Ok(Some(text)),
-            Err(VarError::NotPresent) => Ok(None),
-            Err(VarError::NotUnicode(text)) => {
-                Err(Error::config(name, format!("{} is not Unicode, which settings must be", text.display())))
-            }
-        };
-        let named = |flag, variable, given: bool| if given { flag } else { variable };
+        let named = |flag, setting, given: bool| if given { flag } else { setting };
         let key = named("--device", DEVICE, self.device.is_some());
         let device = match &self.device {
             Some(device) => Some(device.clone()),
-            None => unicode(DEVICE)?,
+            None => variable(DEVICE)?,
         };
         if device.as_deref().is_some_and(|device| device.trim().is_empty()) {
             return Err(Error::config(key, "names no device; give auto, cpu, gpu or an adapter"));
         }
         let key = named("--threads", THREADS, self.threads.is_some());
-        let threads = match (self.threads, unicode(THREADS)) {
+        let threads = match (self.threads, variable(THREADS)) {
             (Some(threads), _) => threads,
             (None, text) => match text? {
                 None => 0,
@@ -62,13 +55,27 @@ impl DeviceArgs {
             let what = format!("must be at most {MOST_THREADS}, is {threads}; 0 takes one per core");
             return Err(Error::config(key, what));
         }
-        let tune = match unicode(TUNE)?.as_deref().map(str::trim) {
+        let tune = match variable(TUNE)?.as_deref().map(str::trim) {
             _ if self.no_tune => false,
             None | Some("true") => true,
             Some("false") => false,
             Some(other) => return Err(Error::config(TUNE, format!("must be true or false, is `{other}`"))),
         };
         open(device.as_deref().unwrap_or("auto"), threads, tune)
+    }
+}
+
+/// A setting from the environment.
+///
+/// # Errors
+/// [`Error::Config`] where it is not Unicode.
+pub(super) fn variable(name: &str) -> Result<Option<String>> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(text)) => {
+            Err(Error::config(name, format!("{} is not Unicode, which settings must be", text.display())))
+        }
     }
 }
 

@@ -277,6 +277,7 @@ fn nothing_and_too_much_are_refused() {
     place.line("train table.csv --device cpu --given y.csv --out x").fails(2, &["data.given"]);
     place.line("bench step --case lens9 --device cpu").fails(2, &["lens9", "lens1"]);
     place.line("bench kernels --seconds=-1 --device cpu").fails(2, &["seconds", "3600"]);
+    place.line("bench sample --memory stored --device cpu").fails(2, &["--memory", "training steps"]);
     place.line("sample run -n many").fails(2, &["many"]);
     place.line("sample run -n 3 --device cpu --given y.csv").fails(2, &["--given"]);
 }

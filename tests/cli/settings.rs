@@ -205,6 +205,20 @@ fn misspelt_and_contradicting_settings_are_usage_errors() {
 }
 
 #[test]
+fn a_timed_step_keeps_what_the_setting_says() {
+    let place = Place::new();
+    let run = |memory: &str, more: &[&str]| -> crate::tool::Done {
+        let line = "bench step --case small --repeat 1 --json --device cpu".split(' ');
+        let args: Vec<_> = line.chain(more.iter().copied()).collect();
+        place.command(&args).env("HINTFLOW_TRAIN__MEMORY", memory).output().unwrap().into()
+    };
+    assert!(run("reversible", &[]).good().stdout.contains("\"memory_mode\":\"reversible\""));
+    let flag = run("reversible", &["--memory", "stored"]).good().stdout;
+    assert!(flag.contains("\"memory_mode\":\"stored\""), "{flag}");
+    run("all", &[]).fails(2, &["HINTFLOW_TRAIN__MEMORY", "reversible", "all"]);
+}
+
+#[test]
 fn threads_and_device_have_one_variable_each_for_every_command() {
     let place = Place::new();
     place.trained();
@@ -215,7 +229,7 @@ fn threads_and_device_have_one_variable_each_for_every_command() {
     let threads = |n| ("HINTFLOW_RUN__THREADS", n);
     let device = |d| ("HINTFLOW_RUN__DEVICE", d);
     let sample = "sample run -n 2 -v";
-    assert!(run(sample, &[device("cpu"), threads("1")]).good().stderr.contains("1 threads"));
+    assert!(run(sample, &[device("cpu"), threads("1")]).good().stderr.contains("1 thread,"));
     assert!(
         run(&format!("{sample} --threads 2"), &[device("cpu"), threads("many")]).good().stderr.contains("2 threads")
     );

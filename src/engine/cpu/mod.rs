@@ -58,7 +58,10 @@ impl Backend for Cpu {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             engine: "cpu",
-            name: format!("native CPU engine, {} threads, {}", self.pool.current_num_threads(), self.level.name()),
+            name: match self.pool.current_num_threads() {
+                1 => format!("native CPU engine, 1 thread, {}", self.level.name()),
+                threads => format!("native CPU engine, {threads} threads, {}", self.level.name()),
+            },
             backend: "native".into(),
             driver: format!("hintflow {}", env!("CARGO_PKG_VERSION")),
             // Not the number of threads: the bits are the same for any.
