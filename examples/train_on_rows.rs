@@ -39,6 +39,9 @@ fn main() -> Result<()> {
         }
     }
 
+    // The model of the epoch that scored the held-out rows best.
+    println!("kept the model of epoch {}", trainer.finish()?.epoch);
+
     // A point on the circle, its centre, and a point far outside.
     let density = flow.log_prob(&[1.0, 0.0, 0.0, 0.0, 3.0, 3.0])?;
     println!(

@@ -1,6 +1,8 @@
 #!/bin/sh
 # The whole test suite. The GPU tests need a Vulkan, Metal or DX12 adapter; where there is none, this installs the
-# software Vulkan driver on Debian and Ubuntu, and says what to install elsewhere. It never skips them.
+# software Vulkan driver on Debian and Ubuntu, and says what to install elsewhere. It never skips them. The test of the
+# Python example needs NumPy: HINTFLOW_PYTHON names an interpreter that has it, `none` leaves the test out; otherwise this
+# looks for one, and puts NumPy into an environment of its own below target/ where there is none.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -44,5 +46,34 @@ fi
 
 # Without a session, Mesa's layer that sorts devices by display complains at every look at the adapters.
 [ -n "${XDG_RUNTIME_DIR:-}${MESA_VK_DEVICE_SELECT:-}" ] || export NODEVICE_SELECT=1
+
+has_numpy() {
+    command -v "$1" >/dev/null && "$1" -c 'import numpy' 2>/dev/null
+}
+
+find_python() {
+    own="${CARGO_TARGET_DIR:-target}/test-python"
+    for python in python3 python "$own/bin/python"; do
+        if has_numpy "$python"; then
+            echo "$python"
+            return
+        fi
+    done
+    echo "No Python with NumPy found: installing NumPy into $own for the test of examples/read_model.py." >&2
+    if python3 -m venv "$own" >&2 && "$own/bin/python" -m pip install -q --retries 1 --timeout 20 numpy >&2; then
+        echo "$own/bin/python"
+    else
+        echo "SKIPPED: tests/python.rs. NumPy could not be installed; name a Python that has it in HINTFLOW_PYTHON." >&2
+        echo none
+    fi
+}
+
+[ -n "${HINTFLOW_PYTHON:-}" ] || HINTFLOW_PYTHON=$(find_python)
+# Tests do not run in this folder alone, so a path must not be relative.
+case $HINTFLOW_PYTHON in
+/*) ;;
+*/*) HINTFLOW_PYTHON=$PWD/$HINTFLOW_PYTHON ;;
+esac
+export HINTFLOW_PYTHON
 
 exec cargo test --locked "$@"

@@ -17,7 +17,7 @@ Examples:
   hintflow train lens                            the paper's setting: 10^6 rows, 2 blocks, 50 epochs
   hintflow train lens --set data.rows=100000     the same on fewer rows
   hintflow train table.csv --out runs/first      any table of numbers
-  hintflow train table.csv --set model.width=128 --set train.epochs=100
+  hintflow train table.csv --set model.width=128 --set train.epochs=400
   hintflow train --config runs/first/config.toml the same run again
   hintflow train --resume runs/first             go on after Ctrl-C or a crash, to the same bits
 
@@ -56,10 +56,10 @@ pub(super) struct Train {
     /// Seed of initial weights, order and noise [default: 1]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     seed: Option<u64>,
-    /// Epochs [default: 50]
+    /// Epochs [default: 200; lens 50]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     epochs: Option<u64>,
-    /// Rows of a batch [default: rows / 50, within 32 to 10000; lens 10000]
+    /// Rows of a batch [default: rows / 100, within 32 to 10000; lens 10000]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     batch: Option<u64>,
     /// Learning rate at the start
@@ -134,7 +134,7 @@ impl Train {
             tracing::warn!("stopped after step {}; go on with: hintflow train --resume {folder}", outcome.step);
             return Ok(interrupt::EXIT_CODE);
         }
-        if let Some(ll) = outcome.last.and_then(|report| report.ll) {
+        if let Some(ll) = outcome.kept.map_or(outcome.last.and_then(|report| report.ll), |kept| kept.ll) {
             tracing::info!("finished: held-out rows: {}", shown.score(ll));
         }
         output::line(&folder.to_string())?;

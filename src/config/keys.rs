@@ -29,7 +29,7 @@ pub const KEYS: &[Key] = &[
     key("model.init", "a model file to start from (--init)"),
     key("train.epochs", "number of epochs"),
     key("train.batches_per_epoch", "batches of an epoch; default: each row once, lens 100"),
-    key("train.batch", "rows of a batch; default: rows / 50, within 32 to 10000; lens 10000"),
+    key("train.batch", "rows of a batch; default: rows / 100, within 32 to 10000; lens 10000"),
     key("train.lr", "learning rate at the start"),
     key("train.lr_final", "learning rate at the end; falls exponentially, once per epoch"),
     key("train.warmup_epochs", "epochs with a reduced rate"),
@@ -43,8 +43,8 @@ pub const KEYS: &[Key] = &[
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
-    key("train.keep", "the result: \"best\" model on the held-out rows, or \"last\"; lens \"last\""),
-    key("train.patience", "stop after so many epochs without a better one; 0: never; lens 0"),
+    key("train.keep", "model to keep: of the epoch that scores held-out rows \"best\", or the \"last\""),
+    key("train.patience", "stop after so many epochs without a better score of the held-out rows; 0: never"),
     key("data.preset", "simulated data set: \"lens\""),
     key("data.path", "table to train on: .npy or .csv"),
     key("data.given", "conditions: a table of as many rows, or columns of the table: \"a,b\" (--given)"),
@@ -131,7 +131,7 @@ mod tests {
         all.model.width = Some(1);
         all.model.slope = Some(1.0);
         all.model.init = Some("a".into());
-        all.train.patience = Some(1);
+        all.train.patience = 1;
         all.data.path = Some("a".into());
         all.data.given = Some(Given::of_text("a"));
         all.columns.insert("NAME".into(), Bounds { lower: Some(0.0), upper: Some(1.0) });

@@ -175,10 +175,6 @@ impl Layers {
         if base.data.preset.is_some() && self.given("model.kind").is_some_and(|kind| kind != Kind::Flow.name()) {
             base.model.budget = Some(preset::CONDITIONAL_BUDGET);
         }
-        if self.given("train.keep").as_deref() == Some("last") {
-            // Without a best model there is nothing to wait for.
-            base.train.patience = Some(0);
-        }
         if base.data.preset.is_some() && self.given("data.rows").is_some() {
             // The paper's batches are those of the paper's number of rows.
             base.train.batches_per_epoch = None;

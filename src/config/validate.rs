@@ -1,6 +1,6 @@
 //! Ranges of all settings, and settings that do not go together.
 
-use super::{Config, Given, Keep, ScaleKind};
+use super::{Config, Given, ScaleKind};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
@@ -29,12 +29,12 @@ impl Config {
             ("train.batch", t.batch),
             ("train.warmup_epochs", Some(t.warmup_epochs)),
             ("train.seed", Some(t.seed)),
+            ("train.patience", Some(t.patience)),
             ("data.rows", d.rows),
             ("data.test_rows", d.test_rows),
             ("data.seed", Some(d.seed)),
             ("run.threads", Some(r.threads)),
             ("run.checkpoint_every", r.checkpoint_every),
-            ("train.patience", self.train.patience),
         ] {
             if let Some(value) = value.filter(|&v| i64::try_from(v).is_err()) {
                 return Err(Error::config(key, format!("must be less than 2^63, is {value}")));
@@ -70,10 +70,6 @@ impl Config {
                     "belongs to model.scale = \"atan\"; with \"exp\" leave it out",
                 ));
             }
-        }
-        if self.train.keep == Keep::Last && self.train.patience.is_some_and(|patience| patience > 0) {
-            let what = "needs train.keep = \"best\": it counts the epochs since the best model; or set it to 0";
-            return Err(Error::config("train.patience", what));
         }
         if m.width.is_some() && m.budget.is_some() {
             return Err(Error::config(

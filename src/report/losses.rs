@@ -26,6 +26,8 @@ pub struct LossPoint {
 pub struct LossHistory {
     /// One point per epoch.
     pub points: Vec<LossPoint>,
+    /// The epoch whose model was kept, to be marked.
+    pub kept: Option<f64>,
 }
 
 /// Share of the values that may lie above the picture: the first epochs start high and would flatten the rest.
@@ -81,6 +83,13 @@ pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
         legend(page, width - right, 20.0, if tested { &both } else { &both[..1] });
 
         upper.y_ticks(page, 5, true);
+        if let Some(kept) = history.kept.filter(|kept| (x.low..=x.high).contains(kept)) {
+            let at = upper.at(kept, y.low)[0];
+            upper.curve(page, [(kept, y.low), (kept, y.high)].into_iter(), MUTED, 1.0);
+            // On the side where there is room.
+            let (side, shift) = if at > left + 0.5 * upper.frame.w { (HPos::Right, -5.0) } else { (HPos::Left, 5.0) };
+            page.text("model kept", [at + shift, upper.frame.y + 10.0], Label::new(side, VPos::Center).color(MUTED));
+        }
         upper.curve(page, points.iter().map(|p| (p.epoch, p.train)), BLUE, 1.6);
         // Epochs without a test are no gap: the curve goes on at the next one.
         upper.curve(page, points.iter().filter_map(|p| Some((p.epoch, p.test?))), ORANGE, 1.6);

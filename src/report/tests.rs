@@ -79,7 +79,7 @@ fn history() -> LossHistory {
             learning_rate: if k < 4 { 3e-4 } else { 1e-2 * 0.01f64.powf(t / 50.0) },
         }
     });
-    LossHistory { points: points.collect() }
+    LossHistory { points: points.collect(), kept: Some(31.0) }
 }
 
 #[test]
@@ -87,18 +87,21 @@ fn loss_curves_of_a_whole_training() {
     let (folder, mut history) = (Folder::new(), history());
     history.points[20].train = f64::NAN;
     loss_curves(&folder.path("loss"), &history).unwrap();
-    check(&folder.path("loss"), &["Training", "train", "test", "loss (nats)", "epoch", "learning rate", "10⁻³"]);
+    check(
+        &folder.path("loss"),
+        &["Training", "train", "test", "loss (nats)", "epoch", "learning rate", "10⁻³", "model kept"],
+    );
 }
 
 #[test]
 fn loss_curves_of_odd_histories() {
     let folder = Folder::new();
     let point = LossPoint { epoch: 1.0, train: 3.5, test: None, learning_rate: 0.01 };
-    loss_curves(&folder.path("loss_one"), &LossHistory { points: vec![point] }).unwrap();
+    loss_curves(&folder.path("loss_one"), &LossHistory { points: vec![point], kept: None }).unwrap();
     let svg = check(&folder.path("loss_one"), &["train"]);
     assert!(!svg.contains("\ntest\n"));
     let broken = LossPoint { train: f64::NAN, test: Some(f64::INFINITY), learning_rate: 0.0, ..point };
-    loss_curves(&folder.path("loss_nan"), &LossHistory { points: vec![broken; 3] }).unwrap();
+    loss_curves(&folder.path("loss_nan"), &LossHistory { points: vec![broken; 3], kept: Some(9.0) }).unwrap();
     check(&folder.path("loss_nan"), &["6 values not finite"]);
     let mut huge = history();
     huge.points[0].train = f64::MAX;

@@ -1,8 +1,9 @@
 //! Checkpoints: everything a training goes on from, in one file that is whole or absent.
 //!
-//! A safetensors file with the weight arena and Adam's two moments. Its metadata holds [`About`] as JSON under `hintflow_checkpoint` and, under `sha256`,
-//! the digest of that JSON and all tensors, so that damage anywhere is seen. Random numbers need no state of their
-//! own: they are functions of the seed in the settings and of the position.
+//! A safetensors file with the weight arena, Adam's two moments and the weights of the best epoch. Its metadata holds
+//! [`About`] as JSON under `hintflow_checkpoint` and, under `sha256`, the digest of that JSON and all tensors, so that
+//! damage anywhere is seen. Random numbers need no state of their own: they are functions of the seed in the settings
+//! and of the position.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +14,8 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::trainer::{Best, Position, State};
+use super::best::Best;
+use super::trainer::{Position, State};
 use crate::data::atomic::write_atomic;
 use crate::data::units::Units;
 use crate::engine::DeviceInfo;
@@ -23,10 +25,8 @@ use crate::plan::{Plan, Spec};
 
 const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
-const FORMAT: u32 = 1;
-const TENSORS: [&str; 3] = ["weights", "first_moments", "second_moments"];
-/// Name of the weights of the best model.
-const BEST: &str = "best";
+const FORMAT: u32 = 2;
+const TENSORS: [&str; 4] = ["weights", "first_moments", "second_moments", "best_weights"];
 /// How many checkpoints are kept.
 const KEPT: usize = 2;
 
@@ -80,33 +80,34 @@ struct Header {
     /// Bits of the sum, which a decimal number might not give back.
     loss_sum: u64,
     losses: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    best: Option<BestHeader>,
+    best: Option<BestEpoch>,
 }
 
-/// The best model so far; its weights are a tensor.
+/// A [`Best`] without its weights; numbers by their bits.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BestHeader {
+struct BestEpoch {
     epoch: u64,
-    /// Bits of the loss.
     test_loss: u64,
+    ll: u64,
 }
 
 impl Checkpoint {
-    /// The model with the weights of the checkpoint. Nothing else is needed to go on: whatever file the weights came
-    /// from at first may be gone.
+    /// The model that the training would leave if it ended here: that of its best epoch so far where that is to be kept,
+    /// else the present one. Nothing else is needed of it to go on: whatever file it came from at first may be gone.
     ///
     /// # Errors
     /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.
     pub fn model(&self) -> Result<ModelFile> {
         let plan = Plan::new(&self.about.spec)?;
-        let (expected, got) = (plan.layout.len(), self.state.weights.len());
+        let best = self.state.best.as_ref().map(|best| &best.weights).filter(|weights| !weights.is_empty());
+        let weights = best.unwrap_or(&self.state.weights);
+        let (expected, got) = (plan.layout.len(), weights.len());
         if expected != got {
             return Err(Error::Shape { what: "weights".into(), expected, got });
         }
         let About { x, y, .. } = self.about.clone();
-        Ok(ModelFile { plan: plan.into(), weights: self.state.weights.clone(), x, y, evidence: None })
+        Ok(ModelFile { plan: plan.into(), weights: weights.clone(), x, y, evidence: None })
     }
 
     /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.
@@ -137,12 +138,16 @@ impl Checkpoint {
             position: state.position,
             loss_sum: state.loss_sum.to_bits(),
             losses: state.losses,
-            best: state.best.as_ref().map(|best| BestHeader { epoch: best.epoch, test_loss: best.test_loss.to_bits() }),
+            best: state.best.as_ref().map(|best| BestEpoch {
+                epoch: best.epoch,
+                test_loss: best.test_loss.to_bits(),
+                ll: best.ll.to_bits(),
+            }),
         };
         let json = serde_json::to_string(&header).map_err(|e| wrong(e.to_string()))?;
-        let arrays = [&state.weights, &state.first_moments, &state.second_moments];
-        let best = state.best.iter().map(|best| (&BEST, &best.weights));
-        let views = TENSORS.iter().zip(arrays).chain(best).map(|(name, values)| {
+        let best_weights = state.best.as_ref().map_or(&[][..], |best| &best.weights[..]);
+        let arrays = [&state.weights[..], &state.first_moments, &state.second_moments, best_weights];
+        let views = TENSORS.iter().zip(arrays).map(|(name, values)| {
             TensorView::new(Dtype::F32, vec![values.len()], bytemuck::cast_slice(values)).map(|view| (*name, view))
         });
         let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(e.to_string()))?;
@@ -166,15 +171,12 @@ impl Checkpoint {
         };
         let json = entry(KEY)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
-        let header: Result<Header> = serde_json::from_str(json).map_err(|e| damaged(e.to_string()));
-        let best = header.as_ref().ok().and_then(|header| header.best.as_ref()).map(|_| BEST);
-        let views =
-            TENSORS.into_iter().chain(best).map(|name| tensors.tensor(name).map_err(|e| damaged(e.to_string())));
-        let views = views.collect::<Result<Vec<_>>>()?;
+        let views = TENSORS.map(|name| tensors.tensor(name).map_err(|e| damaged(e.to_string())));
+        let views = views.into_iter().collect::<Result<Vec<_>>>()?;
         if *entry(DIGEST)? != digest(json, views.iter().map(TensorView::data)) {
             return Err(damaged("its digest is wrong".into()));
         }
-        let header = header?;
+        let header: Header = serde_json::from_str(json).map_err(|e| damaged(e.to_string()))?;
         if header.format != FORMAT {
             let found = header.format;
             return Err(Error::format(path, format!("has format {found}, this version of hintflow reads {FORMAT}")));
@@ -194,13 +196,16 @@ impl Checkpoint {
             position: header.position,
             loss_sum: f64::from_bits(header.loss_sum),
             losses: header.losses,
-            best: match header.best {
-                Some(BestHeader { epoch, test_loss }) => {
-                    Some(Best { epoch, test_loss: f64::from_bits(test_loss), weights: next()? })
-                }
-                None => None,
-            },
+            best: None,
         };
+        let weights = next()?;
+        let best = header.best.map(|BestEpoch { epoch, test_loss, ll }| Best {
+            epoch,
+            test_loss: f64::from_bits(test_loss),
+            ll: f64::from_bits(ll),
+            weights,
+        });
+        let state = State { best, ..state };
         Ok(Self { about: header.about, state })
     }
 }
@@ -319,7 +324,7 @@ mod tests {
             position: Position { epoch: 1, batch: 2, step },
             loss_sum: 0.1 + 0.2,
             losses: 3,
-            best: Some(Best { epoch: 1, test_loss: 0.3, weights: vec![0.5, 0.25, 0.125] }),
+            best: Some(Best { epoch: 1, test_loss: 0.1 + 0.2, ll: -1e-300, weights: vec![4.0, 5.0, -6.5] }),
         };
         Checkpoint { about, state }
     }
@@ -330,6 +335,10 @@ mod tests {
         let path = folder.path().join("c.safetensors");
         checkpoint(5).write(&path).unwrap();
         assert_eq!(Checkpoint::read(&path).unwrap(), checkpoint(5));
+        let mut none = checkpoint(5);
+        none.state.best = None;
+        none.write(&path).unwrap();
+        assert_eq!(Checkpoint::read(&path).unwrap(), none);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::best::Kept;
 use super::dataset::Dataset;
 use super::folder::{RunFolder, picture};
 use super::metrics;
@@ -23,17 +24,23 @@ const OUTLINES: usize = 36;
 const POINTS: usize = 256;
 
 /// Draws what can be drawn into the folder `plots`. One failure does not keep the others from being tried; the first
-/// is returned.
-pub(super) fn write(folder: &RunFolder, config: &Config, flow: &Flow, data: &Dataset, finished: bool) -> Result<()> {
+/// is returned. Samples are those of the model that was kept; there is none before the end.
+pub(super) fn write(
+    folder: &RunFolder,
+    config: &Config,
+    flow: &Flow,
+    data: &Dataset,
+    kept: Option<Kept>,
+) -> Result<()> {
     let plots = folder.plots();
-    let mut results = vec![losses(&folder.metrics(), &plots)];
-    if finished {
+    let mut results = vec![losses(&folder.metrics(), &plots, kept)];
+    if kept.is_some() {
         results.push(samples(&plots, config, flow, data));
     }
     results.into_iter().collect()
 }
 
-fn losses(metrics: &Path, plots: &Path) -> Result<()> {
+fn losses(metrics: &Path, plots: &Path, kept: Option<Kept>) -> Result<()> {
     let reports = metrics::read(metrics)?;
     if reports.is_empty() {
         return Ok(());
@@ -45,7 +52,9 @@ fn losses(metrics: &Path, plots: &Path) -> Result<()> {
         learning_rate: r.lr,
     };
     create(plots)?;
-    loss_curves(&plots.join(picture::LOSS), &LossHistory { points: reports.iter().map(point).collect() })
+    // The last epoch needs no mark.
+    let kept = kept.filter(|kept| kept.epoch < kept.epochs).map(|kept| kept.epoch as f64);
+    loss_curves(&plots.join(picture::LOSS), &LossHistory { points: reports.iter().map(point).collect(), kept })
 }
 
 fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result<()> {

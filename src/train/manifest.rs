@@ -36,10 +36,14 @@ pub struct Manifest {
     pub parameters: usize,
     /// The data.
     pub data: DataFacts,
-    /// LL of the held-out rows after the last epoch.
-    pub ll: Option<f64>,
-    /// The epoch whose model was kept, where it was the best one that was asked for.
+    /// Epochs that the settings allow.
+    pub epochs: u64,
+    /// The epoch whose model was kept, counted from 1; none before the end.
     pub kept_epoch: Option<u64>,
+    /// Whether the training ended before its last epoch, as no epoch was better for `train.patience` epochs.
+    pub stopped_early: bool,
+    /// LL of the held-out rows: of the model that was kept, or after the last epoch so far.
+    pub ll: Option<f64>,
 }
 
 /// Facts about the data of a run.
@@ -66,7 +70,7 @@ impl Manifest {
     }
 }
 
-/// Status of a run that did all its epochs.
+/// Status of a run that did all that its settings ask for.
 pub(super) const FINISHED: &str = "finished";
 /// Status of a run whose loss became no number.
 pub(super) const DIVERGED: &str = "diverged";

@@ -6,6 +6,7 @@
 //! and no generator, and a training that was killed and resumed ends with the bits of one that was not.
 
 mod belongs;
+mod best;
 pub mod checkpoint;
 mod clock;
 mod columns;
@@ -20,6 +21,7 @@ pub mod run;
 mod trainer;
 mod verdict;
 
+pub use best::{Best, Kept};
 pub use dataset::Dataset;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::belongs::{belongs, settings_that_matter};
+use super::best::Kept;
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
@@ -62,12 +63,14 @@ pub struct Start<'a> {
 pub struct Outcome {
     /// The run folder.
     pub folder: PathBuf,
-    /// Whether all epochs are done; otherwise it was stopped and can be resumed.
+    /// Whether the training is over; otherwise it was stopped and can be resumed.
     pub finished: bool,
     /// Steps done.
     pub step: u64,
     /// The last epoch's report, if an epoch ended.
     pub last: Option<EpochReport>,
+    /// The model that was kept, where the training is over and its checkpoint there.
+    pub kept: Option<Kept>,
 }
 
 /// What a training needs besides its settings.
@@ -139,7 +142,8 @@ pub fn settings_of(path: &Path) -> Result<Config> {
 }
 
 /// Goes on with a training from its newest whole checkpoint; from its beginning, where it was stopped before the first.
-/// `config` is [`settings_of`] the folder, with changes in its table `run` only.
+/// One that has nothing left to do says so. `config` is [`settings_of`] the folder, with changes in its table `run` and
+/// of `train.patience` only.
 ///
 /// # Errors
 /// [`Error::Format`] where the checkpoint belongs to another model, other data or other settings; those of [`start`].
@@ -152,16 +156,18 @@ pub fn resume(
 ) -> Result<Outcome> {
     let folder = RunFolder::open(path)?;
     let found = folder.checkpoints().latest()?;
-    if manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
-        let step = found.as_ref().map_or(0, |(checkpoint, ..)| checkpoint.state.position.step);
+    // More patience than before leaves something to do.
+    let is_done = found.as_ref().is_none_or(|(checkpoint, ..)| checkpoint.state.is_done(&config.train));
+    if is_done && manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
+        let state = found.as_ref().map(|(checkpoint, ..)| &checkpoint.state);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
-        observer.note(&format!(
-            "{} is finished after {} epochs. To train on, start a new run with --init {}",
-            path.display(),
-            found.as_ref().map_or(config.train.epochs, |(checkpoint, ..)| checkpoint.state.position.epoch),
-            folder.model().display()
-        ));
-        return Ok(Outcome { folder: path.into(), finished: true, step, last });
+        let scores = last.and_then(|report| report.test_loss.zip(report.ll));
+        let kept = state
+            .map(|state| Kept::of(state.position.epoch, state.best.as_ref(), &config.train, || Ok(scores)))
+            .transpose()?;
+        observer.note(&already_finished(&folder, &config, kept));
+        let step = state.map_or(0, |state| state.position.step);
+        return Ok(Outcome { folder: path.into(), finished: true, step, last, kept });
     }
     absolute(&mut config)?;
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
@@ -201,6 +207,19 @@ pub fn resume(
     let last = reports.last().copied();
     let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last, warned: false };
     run.train(observer)
+}
+
+/// What is said of a run that has nothing left to do.
+fn already_finished(folder: &RunFolder, config: &Config, kept: Option<Kept>) -> String {
+    let (path, model) = (folder.path().display(), folder.model());
+    let anew = format!("start a new run with --init {}", model.display());
+    match kept.filter(|kept| kept.stopped_early).and_then(|kept| kept.in_words(&config.train)) {
+        Some(text) => format!(
+            "{path} is finished: {text}. To train on, raise train.patience in {} (0: never stop) and resume again, or {anew}",
+            folder.config().display()
+        ),
+        _ => format!("{path} is finished: all {} epochs are done. To train on, {anew}", config.train.epochs),
+    }
 }
 
 /// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is
@@ -315,12 +334,17 @@ impl Run<'_> {
             position: self.trainer.position(),
         });
         let mut result = self.steps(observer).map_err(|e| self.explain(e));
+        let mut kept = None;
         if let Ok(true) = result {
-            result = self.save_model(observer).map(|()| true);
+            let finished = self.trainer.finish();
+            let saved = finished.and_then(|model| self.save_model().map(|()| model));
+            result = saved.map(|model| {
+                kept = Some(model);
+                true
+            });
         }
-        if let Ok(true) = result
-            && self.trainer.best().is_none()
-        {
+        if let Ok(true) = result {
+            kept.and_then(|kept| kept.in_words(&self.config.train)).iter().for_each(|text| observer.note(text));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
                     let text = worse_at_the_end(&reports, &self.config, self.data);
@@ -329,7 +353,7 @@ impl Run<'_> {
                 Err(error) => observer.warning(&error.to_string()),
             }
         }
-        self.pictures(observer, matches!(result, Ok(true)));
+        self.pictures(observer, kept);
         manifest.status = match &result {
             Ok(true) => manifest::FINISHED,
             Ok(false) => "interrupted",
@@ -338,12 +362,13 @@ impl Run<'_> {
         };
         manifest.ended = Some(clock::now());
         manifest.step = self.trainer.position().step;
-        manifest.ll = self.last.and_then(|report| report.ll);
-        manifest.kept_epoch = self.trainer.best().map(|best| best.epoch);
+        manifest.ll = kept.map_or(self.last.and_then(|report| report.ll), |kept| kept.ll);
+        manifest.kept_epoch = kept.map(|kept| kept.epoch);
+        manifest.stopped_early = kept.is_some_and(|kept| kept.stopped_early);
         match (result, manifest.write(&self.folder.manifest())) {
             (Ok(finished), Ok(())) => {
                 let folder = self.folder.path().into();
-                Ok(Outcome { finished, folder, step: self.trainer.position().step, last: self.last })
+                Ok(Outcome { finished, folder, step: self.trainer.position().step, last: self.last, kept })
             }
             (Ok(_), Err(error)) => Err(error),
             // The first failure is the one to report.
@@ -407,20 +432,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes the model that is the result, with what is to be known of its observations.
-    fn save_model(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        if let Some(best) = self.trainer.best() {
-            let epoch = self.trainer.position().epoch;
-            let why = match self.trainer.has_stopped() {
-                true => format!("stopped after epoch {epoch}: the held-out rows have not been scored better since"),
-                false => "the held-out rows were scored best after".to_owned(),
-            };
-            observer.note(&format!(
-                "{why} epoch {}, whose model is kept (held-out loss {:.4})",
-                best.epoch, best.test_loss
-            ));
-        }
-        self.trainer.take_kept()?;
+    /// Writes the model that was kept, with what is to be known of its observations.
+    fn save_model(&self) -> Result<()> {
         let mut file = self.flow.to_file()?;
         if self.flow.spec().kind == Kind::Hint {
             let y = self.data.some_rows(EVIDENCE_ROWS).y;
@@ -478,18 +491,20 @@ impl Run<'_> {
                 train_rows: self.data.train_rows(),
                 test_rows: self.data.test_rows(),
             },
-            ll: None,
+            epochs: self.config.train.epochs,
             kept_epoch: None,
+            stopped_early: false,
+            ll: None,
         }
     }
 
     /// Pictures are an extra: where they fail, the run does not.
-    fn pictures(&self, observer: &mut dyn Observer, finished: bool) {
+    fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) {
         #[cfg(feature = "plots")]
-        if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, finished) {
+        if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept) {
             observer.warning(&format!("not all pictures could be drawn: {error}"));
         }
         #[cfg(not(feature = "plots"))]
-        let _ = (observer, finished);
+        let _ = (observer, kept);
     }
 }

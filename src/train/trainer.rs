@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::best::{Best, Kept};
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
 use super::order;
@@ -46,19 +47,16 @@ pub struct State {
     pub loss_sum: f64,
     /// Number of these losses.
     pub losses: u64,
-    /// The best model so far, where it is to be kept.
+    /// The best epoch so far, where rows are held out.
     pub best: Option<Best>,
 }
 
-/// The model with the least loss on the held-out rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Best {
-    /// The epoch after which it was scored, counted from 1.
-    pub epoch: u64,
-    /// Its loss.
-    pub test_loss: f64,
-    /// Its weight arena.
-    pub weights: Vec<f32>,
+impl State {
+    /// Whether nothing is left to do: all epochs are done, or `train.patience` of them since the best one.
+    pub(super) fn is_done(&self, settings: &Train) -> bool {
+        let epoch = self.position.epoch;
+        epoch >= settings.epochs || Best::was_long_ago(self.best.as_ref(), epoch, settings)
+    }
 }
 
 /// Where a training is, for people.
@@ -99,6 +97,7 @@ pub struct Trainer<'a> {
     loss_sum: f64,
     losses: u64,
     best: Option<Best>,
+    finished: bool,
     last_loss: Option<f32>,
     busy: Duration,
     timed_steps: u64,
@@ -145,6 +144,7 @@ impl<'a> Trainer<'a> {
             loss_sum: 0.0,
             losses: 0,
             best: None,
+            finished: false,
             last_loss: None,
             busy: Duration::ZERO,
             timed_steps: 0,
@@ -156,31 +156,11 @@ impl<'a> Trainer<'a> {
         self.position
     }
 
-    /// Whether all epochs are done, or enough of them without a better model.
+    /// Whether the training is over: all epochs are done, no epoch was better on the held-out rows for
+    /// `train.patience` epochs, or [`Trainer::finish`] was called.
     pub fn is_done(&self) -> bool {
-        self.position.epoch >= self.settings.epochs || self.has_stopped()
-    }
-
-    /// Whether the last `train.patience` epochs had no better model than one before them.
-    pub fn has_stopped(&self) -> bool {
-        let Some(patience) = self.settings.patience.filter(|&patience| patience > 0) else { return false };
-        self.best.as_ref().is_some_and(|best| self.position.epoch - best.epoch >= patience)
-    }
-
-    /// The best model so far, where it is to be kept and rows are held out.
-    pub fn best(&self) -> Option<&Best> {
-        self.best.as_ref()
-    }
-
-    /// Puts the model that is to be kept on the device: the best one, else the last. Training cannot go on after that.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`].
-    pub fn take_kept(&mut self) -> Result<()> {
-        match &self.best {
-            Some(best) => self.flow.with_session(|session| session.write(Values::Weights, &best.weights)),
-            None => Ok(()),
-        }
+        let epoch = self.position.epoch;
+        self.finished || epoch >= self.settings.epochs || Best::was_long_ago(self.best.as_ref(), epoch, &self.settings)
     }
 
     /// Whether all batches of the epoch are done, so that [`Trainer::finish_epoch`] is due.
@@ -194,7 +174,7 @@ impl<'a> Trainer<'a> {
     /// [`Error::Diverged`] where the loss that was read is not finite, [`Error::DeviceLost`].
     ///
     /// # Panics
-    /// If the epoch's batches, or all epochs, are done.
+    /// If the epoch's batches are done, or the training is.
     pub fn step(&mut self) -> Result<bool> {
         assert!(!self.is_done() && !self.at_epoch_end(), "a step beyond the end of an epoch");
         let started = Instant::now();
@@ -236,12 +216,21 @@ impl<'a> Trainer<'a> {
         Ok(true)
     }
 
-    /// Scores the held-out rows and ends the epoch.
+    /// Scores the held-out rows and ends the epoch. Remembers the model where it is to be kept and the best so far.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn finish_epoch(&mut self) -> Result<EpochReport> {
         let test = self.score()?;
+        if let Some((test_loss, ll)) = test
+            && Best::is_beaten(self.best.as_ref(), test_loss)
+        {
+            let weights = match self.settings.keep {
+                Keep::Best => self.flow.with_session(|session| session.read(Values::Weights))?,
+                Keep::Last => Vec::new(),
+            };
+            self.best = Some(Best { epoch: self.position.epoch + 1, test_loss, ll, weights });
+        }
         let report = EpochReport {
             epoch: self.position.epoch + 1,
             step: self.position.step,
@@ -253,17 +242,23 @@ impl<'a> Trainer<'a> {
         };
         self.position.epoch += 1;
         self.position.batch = 0;
-        if let (Keep::Best, Some(test_loss)) = (self.settings.keep, report.test_loss)
-            // The first number is better than none.
-            && test_loss.is_finite()
-            && self.best.as_ref().is_none_or(|best| test_loss < best.test_loss)
-        {
-            let weights = self.flow.with_session(|session| session.read(Values::Weights))?;
-            self.best = Some(Best { epoch: report.epoch, test_loss, weights });
-        }
         (self.loss_sum, self.losses) = (0.0, 0);
         (self.busy, self.timed_steps) = (Duration::ZERO, 0);
         Ok(report)
+    }
+
+    /// Ends the training: leaves the model that is to be kept in the flow, that of the best epoch where `train.keep` says
+    /// so and rows are held out. Says which it is.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn finish(&mut self) -> Result<Kept> {
+        let kept = Kept::of(self.position.epoch, self.best.as_ref(), &self.settings, || self.score())?;
+        if let Some(best) = self.best.as_ref().filter(|_| self.settings.keep == Keep::Best) {
+            self.flow.with_session(|session| session.write(Values::Weights, &best.weights))?;
+        }
+        self.finished = true;
+        Ok(kept)
     }
 
     /// Mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units without
@@ -346,7 +341,8 @@ impl<'a> Trainer<'a> {
             losses: self.losses,
             best: self.best.clone(),
         };
-        let all = [&state.weights, &state.first_moments, &state.second_moments];
+        let best = state.best.as_ref().map_or(&[][..], |best| &best.weights[..]);
+        let all = [&state.weights[..], &state.first_moments, &state.second_moments, best];
         if all.into_iter().flatten().all(|v| v.is_finite()) { Ok(state) } else { Err(self.diverged(f32::NAN)) }
     }
 
@@ -357,17 +353,22 @@ impl<'a> Trainer<'a> {
     /// end of the training.
     pub fn restore(&mut self, state: &State) -> Result<()> {
         let layout = &self.flow.plan().layout;
+        if let Some(best) = &state.best {
+            let expected = if self.settings.keep == Keep::Best { layout.len() } else { 0 };
+            if best.weights.len() != expected {
+                let got = best.weights.len();
+                return Err(Error::Shape { what: "weights of the best epoch".into(), expected, got });
+            }
+            if best.epoch > state.position.epoch {
+                let what = format!("epoch {} is the best of {} epochs", best.epoch, state.position.epoch);
+                return Err(Error::config("train.epochs", what));
+            }
+        }
         let arrays = [
             ("weights", Values::Weights, &state.weights, layout.len()),
             ("first moments", Values::FirstMoments, &state.first_moments, layout.trained),
             ("second moments", Values::SecondMoments, &state.second_moments, layout.trained),
         ];
-        if let Some(best) = &state.best
-            && best.weights.len() != layout.len()
-        {
-            let (expected, got) = (layout.len(), best.weights.len());
-            return Err(Error::Shape { what: "weights of the best model".into(), expected, got });
-        }
         for (what, _, array, expected) in &arrays {
             if array.len() != *expected {
                 return Err(Error::Shape { what: (*what).into(), expected: *expected, got: array.len() });
@@ -383,8 +384,9 @@ impl<'a> Trainer<'a> {
             arrays.iter().try_for_each(|(_, values, array, _)| session.write(*values, array))
         })?;
         self.position = state.position;
-        self.best.clone_from(&state.best);
         (self.loss_sum, self.losses) = (state.loss_sum, state.losses);
+        self.best = state.best.clone();
+        self.finished = false;
         self.ordered = None;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
-use crate::config::Config;
+use crate::config::{Config, Keep};
 
 /// What to tell where the end of a training is worse than what came before it.
 pub(super) fn worse_at_the_end(reports: &[EpochReport], config: &Config, data: &Dataset) -> Option<String> {
@@ -24,6 +24,10 @@ pub(super) fn worse_at_the_end(reports: &[EpochReport], config: &Config, data: &
         ));
     }
 
+    if config.train.keep == Keep::Best {
+        // What came after the best epoch is no part of the model.
+        return None;
+    }
     let best = reports
         .iter()
         .filter(|r| r.ll.is_some())
@@ -33,7 +37,7 @@ pub(super) fn worse_at_the_end(reports: &[EpochReport], config: &Config, data: &
     (best_ll - last_ll > noise.max(SLIGHT)).then(|| {
         format!(
             "held-out rows were scored better after epoch {} (LL {best_ll:.4}) than at the end (LL {last_ll:.4}): the model \
-             fits the training rows too closely; take fewer epochs, a smaller width, or more noise (train.noise)",
+             fits the training rows too closely; keep the best epoch's model with train.keep = \"best\", or take a smaller width",
             best.epoch
         )
     })
@@ -48,6 +52,7 @@ mod tests {
     #[test]
     fn unstable_trainings_are_not_called_overfitted() {
         let mut config = for_tables();
+        config.train.keep = Keep::Last;
         let table = |rows| Table::new(vec![], 2, (0..2 * rows).map(|v| (v as f32).sin()).collect()).unwrap();
         let told = |config: &Config, test_rows, course: [(f64, f64); 3]| {
             let data = Dataset::from_tables(config, "t", table(5000), Some(table(test_rows))).unwrap();
@@ -69,6 +74,8 @@ mod tests {
         assert!(told(&config, 500, overfitted).contains("after epoch 2 (LL -1.0000)"));
         assert_eq!(told(&config, 5, overfitted), "", "noise of five rows");
         assert_eq!(told(&config, 500, [(3.0, -1.5), (2.0, -1.0), (1.5, -1.01)]), "");
+        config.train.keep = Keep::Best;
+        assert_eq!(told(&config, 500, overfitted), "", "the model is that of epoch 2");
         let unstable = told(&config, 500, [(3.0, -1.5), (2.0, -1.0), (2.8, -1.4)]);
         assert!(unstable.contains("unstable") && unstable.contains("train.lr"), "{unstable}");
         config.train.batch = Some(2);

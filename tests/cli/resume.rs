@@ -7,7 +7,8 @@ use crate::tool::Place;
 
 /// A training of a few seconds: mixing that is trained, noise, shuffling, a batch that does not divide the rows.
 const TRAIN: &str = "train table.csv --device cpu --threads 2 --set model.width=8 --set model.mixing=householder \
-                     --set model.blocks=2 --set train.batch=23 --epochs 60 --set run.checkpoint_every=7";
+                     --set model.blocks=2 --set train.batch=23 --epochs 60 --set train.patience=0 \
+                     --set run.checkpoint_every=7";
 
 fn prepared() -> Place {
     let place = Place::new();
@@ -198,6 +199,70 @@ fn a_terminal_that_is_closed_saves_too() {
     assert!(newest_step(&place, "stopped") > Some(0));
     place.line("train --resume stopped").good();
     assert_same(&place, "stopped");
+}
+
+/// A training that stops early: many epochs at a high rate for few rows.
+const OVERFIT: &str = "train table.csv --device cpu --threads 2 --set model.width=40 --set model.blocks=2 --epochs 2000 \
+                       --set train.noise=0 --set train.patience=12 --set run.checkpoint_every=7";
+
+fn manifest(place: &Place, run: &str) -> serde_json::Value {
+    serde_json::from_str(&place.text(Path::new(run).join("manifest.json"))).expect("JSON")
+}
+
+#[cfg(unix)]
+#[test]
+fn early_stops_keep_the_best_epoch_through_kills() {
+    let place = Place::new();
+    place.table("table.csv", 400, 5);
+    let done = place.line(&format!("{OVERFIT} --out whole")).good();
+    assert!(
+        done.stderr.contains("kept the model of epoch") && done.stderr.contains("train.patience"),
+        "{}",
+        done.stderr
+    );
+    let facts = manifest(&place, "whole");
+    let losses: Vec<f64> = metrics(&place, "whole")[1..]
+        .iter()
+        .map(|line| line.split(',').nth(3).and_then(|loss| loss.parse().ok()).expect("a test loss"))
+        .collect();
+    let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap() as u64 + 1;
+    assert_eq!(facts["kept_epoch"], best);
+    assert_eq!(losses.len() as u64, best + 12);
+    assert_eq!(facts["stopped_early"], true);
+
+    // Killed twice: about where the best epoch is, and in the epochs after it.
+    let batches = facts["step"].as_u64().unwrap() / losses.len() as u64;
+    let mut line = format!("{OVERFIT} --out killed");
+    for until in [best * batches, (best + 6) * batches] {
+        let mut child = place.spawn(&line);
+        wait_for("checkpoints", || newest_step(&place, "killed") >= Some(until) || child.try_wait().unwrap().is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line = "train --resume killed".into();
+    }
+    place.line(&line).good();
+    assert_same(&place, "killed");
+    let facts = manifest(&place, "killed");
+    assert_eq!((&facts["kept_epoch"], &facts["stopped_early"]), (&best.into(), &true.into()));
+
+    // A checkpoint stands for the model that would be kept.
+    let newest = checkpoints(&place, "whole").pop().unwrap();
+    let scores = |model: &str| place.line(&format!("log-prob {model} table.csv --device cpu")).good().stdout;
+    assert_eq!(scores(&newest), scores("whole"));
+
+    // There is nothing left to do, and it is said how there could be.
+    let model = place.read("killed/model.safetensors");
+    let done = place.line("train --resume killed").good();
+    assert!(done.stderr.contains("stopped after epoch") && done.stderr.contains("train.patience"), "{}", done.stderr);
+    assert!(place.read("killed/model.safetensors") == model);
+    let ll = metrics(&place, "whole")[best as usize].split(',').nth(4).and_then(|ll| ll.parse::<f64>().ok()).unwrap();
+    assert!(done.stderr.contains(&format!("LL {ll:.4}")), "LL of the kept model: {}", done.stderr);
+    // With more patience it goes on, to what it would have come to at once.
+    let settings = place.text("killed/config.toml");
+    place.write("killed/config.toml", settings.replace("patience = 12", "patience = 20"));
+    place.line("train --resume killed").good();
+    place.line(&format!("{OVERFIT} --out whole --force").replace("patience=12", "patience=20")).good();
+    assert_same(&place, "killed");
 }
 
 /// A run that was stopped, with two checkpoints.

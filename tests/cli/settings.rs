@@ -50,7 +50,7 @@ fn memory_is_a_flag_and_a_setting_that_a_run_keeps() {
 #[test]
 fn tables_get_defaults_for_their_size() {
     let place = Place::new();
-    for (rows, batch, batches) in [(20, "18", "1"), (1000, "32", "28"), (5000, "90", "50")] {
+    for (rows, batch, batches) in [(20, "18", "1"), (1000, "32", "28"), (5000, "45", "100")] {
         place.table("table.csv", rows, 2);
         let value = resolved(&place, "train table.csv --dry-run", &[]);
         assert_eq!(value("train.batch").as_deref(), Some(batch));
@@ -72,6 +72,9 @@ fn lens_is_the_papers_setting() {
         ("model.mixing", "\"householder\""),
         ("model.mix_first", "false"),
         ("train.noise", "0.01"),
+        ("train.keep", "\"last\""),
+        ("train.patience", "0"),
+        ("train.lr_final", "0.0001"),
         ("data.outline", "\"vertices\""),
     ] {
         assert_eq!(value(key).as_deref(), Some(expected), "{key}");

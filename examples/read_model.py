@@ -1,0 +1,112 @@
+"""Reads a model.safetensors of hintflow with NumPy alone: latents, log-determinants and log-densities in float64.
+
+    python examples/read_model.py model.safetensors x.npy [y.npy]
+
+prints a row for each row of x: log-density (hint and cinn: log p(x | y)), log-determinant (hint: of the y lane and of the
+x lane) and latent vector (hint: z_y, then z_x). x and y are in the user's units, and so are densities.
+"""
+
+import json
+import struct
+import sys
+
+import numpy as np
+
+
+def load(path):
+    """The description of a model, and its tensors by name."""
+    data = open(path, "rb").read()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    about = json.loads(header.pop("__metadata__")["hintflow"])
+    part = lambda t: np.frombuffer(data[start:], "<f4", np.prod(t["shape"], dtype=int), t["data_offsets"][0])
+    return about, {name: part(t).reshape(t["shape"]).astype(float) for name, t in header.items()}
+
+
+def to_units(x, about):
+    """Bounded columns by log(x - low), -log(high - x) or logit, then mean 0 and deviation 1; and the log of the Jacobian."""
+    u, log_det = np.array(x, float), np.zeros(len(x))
+    for j, bound in enumerate(about.get("bounds") or []):
+        low, high = ((bound or {}).get(side) for side in ("lower", "upper"))
+        above, below = (None if low is None else x[:, j] - low), (None if high is None else high - x[:, j])
+        logs = [np.log(distance) for distance in (above, below) if distance is not None]
+        if logs:
+            u[:, j] = logs[0] - logs[1] if len(logs) == 2 else (logs[0] if high is None else -logs[0])
+            log_det += (np.log(high - low) if len(logs) == 2 else 0.0) - sum(logs)
+    if about.get("standardize"):
+        mean, scale = (np.array(about["standardize"][name]) for name in ("mean", "scale"))
+        u, log_det = (u - mean) / scale, log_det - np.log(scale).sum()
+    return u, log_det
+
+
+def network(tensors, name, v):
+    """Linear, ReLU, Linear, ReLU, Linear. Without inputs there is no first weight."""
+    for layer in range(3):
+        weight, bias = tensors.get(f"{name}.{layer}.weight"), tensors[f"{name}.{layer}.bias"]
+        v = (0.0 if weight is None else v @ weight.T) + np.tile(bias, (len(v), 1))
+        v = np.maximum(v, 0.0) if layer < 2 else v
+    return v
+
+
+def couple(about, tensors, name, v, u):
+    """u * exp(sigma(s(v))) + t(v), and the sum of sigma(s(v))."""
+    scale, s = about.get("scale") or {"kind": "atan"}, network(tensors, f"{name}.s", v)
+    s = scale.get("slope", 2.544) * np.arctan(s) if scale["kind"] == "atan" else s
+    return u * np.exp(s) + network(tensors, f"{name}.t", v), s.sum(1)
+
+
+def mix(tensors, name, x):
+    """Q x, with Q as it is stored or the product of its reflections."""
+    if f"{name}.reflections" in tensors:
+        for v in tensors[f"{name}.reflections"][::-1]:
+            x = x - np.outer(2.0 * (x @ v) / (v @ v), v)
+    return x @ tensors[f"{name}.weight"].T if f"{name}.weight" in tensors else x
+
+
+def tree(about, tensors, name, x, y):
+    """The recursive coupling: children first, then the lower columns given the upper ones. y: what all networks see."""
+    out, log_det, on_output = x.copy(), np.zeros(len(x)), about.get("condition_on", "input") == "output"
+
+    def node(i, level, low, high):
+        middle = low + (high - low) // 2
+        if level < about["depth"] and high - low > 3:
+            node(2 * i, level + 1, low, middle)
+            node(2 * i + 1, level + 1, middle, high)
+        seen = np.hstack([(out if on_output else x)[:, low:middle], y])
+        out[:, middle:high], sums = couple(about, tensors, f"{name}.{i}", seen, out[:, middle:high])
+        log_det[:] += sums
+
+    node(1, 0, 0, x.shape[1])
+    return out, log_det
+
+
+def encode(about, tensors, x, y=None):
+    """Lanes as pairs of latent vectors and log-determinants: [x], for hint [y, x]."""
+    x, det_x = to_units(x, about)
+    y, det_y = to_units(np.zeros((len(x), 0)) if y is None else y, about.get("given") or {})
+    hint = about["kind"] == "hint"
+    for b in range(about["blocks"]):
+        name, nothing = f"blocks.{b}" + (".x" if hint else ""), y[:, :0]
+        x, det = tree(about, tensors, f"{name}.tree", mix(tensors, f"{name}.mix", x), nothing if hint else y)
+        det_x = det_x + det
+        if hint:
+            y = mix(tensors, f"blocks.{b}.y.mix", y)
+            x, det = couple(about, tensors, f"blocks.{b}.cross", y, x)
+            y, det_of_y = tree(about, tensors, f"blocks.{b}.y.tree", y, nothing)
+            det_x, det_y = det_x + det, det_y + det_of_y
+    return [(y, det_y), (x, det_x)] if hint else [(x, det_x)]
+
+
+def log_prob(lane):
+    """Log-density of a lane: of x (given y), or of y."""
+    z, log_det = lane
+    return log_det - 0.5 * (z**2 + np.log(2.0 * np.pi)).sum(1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
+    model, tables = load(sys.argv[1]), [np.load(path).astype(float) for path in sys.argv[2:]]
+    lanes = encode(*model, *tables)
+    columns = [log_prob(lanes[-1])] + [log_det for _, log_det in lanes] + [z for z, _ in lanes]
+    np.savetxt(sys.stdout, np.column_stack(columns), fmt="%.17g")
