@@ -36,13 +36,16 @@ impl Bounds {
         if let Some(bound) = bounds.into_iter().flatten().find(|bound| !bound.is_finite()) {
             return Some(format!("is {bound}; a bound is a finite number, leave it out where there is none"));
         }
-        match bounds {
-            // As 32-bit floats, the values that lie between.
-            [Some(lower), Some(upper)] if !(self.least() < self.greatest()) => {
-                Some(format!("the lower bound {lower} leaves no room below the upper bound {upper}"))
+        // As 32-bit floats, the values that lie between.
+        (self.least() >= self.greatest()).then(|| match bounds {
+            [Some(lower), Some(upper)] => {
+                format!("the lower bound {lower} leaves no room below the upper bound {upper}")
             }
-            _ => None,
-        }
+            [bound, other] => {
+                let bound = bound.or(other).unwrap_or_default();
+                format!("no 32-bit float lies inside of the bound {bound}; bring the column to another unit")
+            }
+        })
     }
 
     /// Whether a value lies strictly inside. NaN does not.
@@ -419,6 +422,7 @@ mod tests {
         assert!(bounds(Some(2.0), Some(1.0)).mistake().is_some());
         assert!(bounds(Some(f64::NAN), None).mistake().unwrap().contains("finite"));
         assert!(bounds(None, Some(f64::INFINITY)).mistake().is_some());
+        assert!(bounds(Some(1e300), None).mistake().unwrap().contains("32-bit"));
         // No 32-bit float lies between these.
         assert!(bounds(Some(1.0), Some(1.0 + 1e-12)).mistake().is_some());
         assert!(Units { bounds: vec![Bounds::default()], ..Units::default() }.check(2, "x").is_err());
