@@ -23,7 +23,7 @@ pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
 /// A table whose rows a model takes, and their conditions.
 #[derive(Args)]
 pub(super) struct Data {
-    /// Table: .csv or .npy
+    /// Table: .csv, .npy or text (.txt, .tsv, .dat)
     #[arg(value_name = "DATA")]
     pub(super) path: PathBuf,
     /// Columns of the table that are the model's, in its order, by name or number [default: by name, else all]
@@ -198,7 +198,7 @@ fn note(table: &Table, path: &Path) {
 
 /// Whether all values are inside the bounds that the model knows.
 fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
-    units.outside(table.values()).map_or(Ok(()), |outside| Err(outside.in_file(path)))
+    units.outside(table.values()).map_or(Ok(()), |outside| Err(outside.in_file(path, table.file_numbers())))
 }
 
 /// The rows of a file of latent vectors of so many columns: columns by position.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Columns;
 use crate::data::table;
 
-/// `data.given`: a text that ends like a table file is one, other texts and lists name columns of the table.
+/// `data.given`: a text that ends like a table file is one, or names a file that exists and has an extension; other texts
+/// and lists name columns of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     /// A table with as many rows as the data.
@@ -19,7 +20,10 @@ pub enum Given {
 impl Given {
     /// What a text on the command line means: a file, or columns with commas between them.
     pub fn of_text(text: &str) -> Self {
-        if table::is_table_file(Path::new(text)) {
+        let path = Path::new(text);
+        // A column may have the name of a file by chance, but hardly one with an extension. What cannot be read is told
+        // when it is.
+        if table::is_table_file(path) || (path.extension().is_some() && path.is_file()) {
             Self::File(text.into())
         } else {
             Self::Columns(Columns(text.split(',').map(|name| name.trim().to_owned()).collect()))
@@ -70,6 +74,12 @@ mod tests {
         assert_eq!(read("given = \"a, b\""), columns(&["a", "b"]));
         assert_eq!(read("given = [\"y.csv\", 2]"), columns(&["y.csv", "2"]));
         assert_eq!(read("given = 3"), columns(&["3"]));
+        assert_eq!(read("given = \"y.txt\""), Given::File("y.txt".into()));
+        assert_eq!(read("given = \"no/such.parquet\""), columns(&["no/such.parquet"]));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("y.parquet");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(Given::of_text(path.to_str().unwrap()), Given::File(path));
         for given in [Given::File("y.npy".into()), columns(&["y.csv"]), columns(&["a", "b"])] {
             let table = toml::Table::from_iter([("given".to_owned(), toml::Value::try_from(&given).unwrap())]);
             assert_eq!(read(&table.to_string()), given);

@@ -46,7 +46,7 @@ pub const KEYS: &[Key] = &[
     key("train.keep", "model to keep: of the epoch that scores held-out rows \"best\", or the \"last\""),
     key("train.patience", "stop after so many epochs without a better score of the held-out rows; 0: never"),
     key("data.preset", "simulated data set: \"lens\""),
-    key("data.path", "table to train on: .npy or .csv"),
+    key("data.path", "table to train on: .npy, .csv or text (.txt, .tsv, .dat)"),
     key("data.given", "conditions: a table of as many rows, or columns of the table: \"a,b\" (--given)"),
     key("data.columns", "columns to model, by name or number from 1: \"a,b\"; default: all that are not conditions"),
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
@@ -61,7 +61,10 @@ pub const KEYS: &[Key] = &[
     key("run.tune", "whether a GPU times variants of its kernels, once per model; false: --no-tune"),
     key("run.out", "run folder (--out)"),
     key("run.checkpoint_every", "steps between checkpoints; default: each epoch, at most one in ten seconds"),
-    key("columns.NAME.lower", "all values of the column are greater than this, those of samples too"),
+    key(
+        "columns.NAME.lower",
+        "all values of the column are greater than this, those of samples too; NAME may be quoted",
+    ),
     key("columns.NAME.upper", "all values of the column are less than this"),
 ];
 
@@ -77,6 +80,18 @@ pub fn is_known(name: &str) -> bool {
 pub(super) fn bound(key: &str) -> Option<(&str, &str)> {
     let (name, which) = key.strip_prefix(COLUMNS)?.strip_prefix('.')?.rsplit_once('.')?;
     (!name.is_empty() && (which == "lower" || which == "upper")).then_some((name, which))
+}
+
+/// Of a text that begins `columns."NAME"`: what follows the quoted name, and the name.
+pub(super) fn quoted(text: &str) -> Option<(&str, &str)> {
+    let name = text.trim_start().strip_prefix(COLUMNS)?.strip_prefix(".\"")?;
+    let end = name.find("\".")?;
+    Some((&name[end + 1..], &name[..end]))
+}
+
+/// A key with its column's name out of quotes.
+pub(super) fn without_quotes(key: &str) -> String {
+    quoted(key).map_or_else(|| key.to_owned(), |(rest, name)| format!("{COLUMNS}.{name}{rest}"))
 }
 
 /// The setting whose name is spelled most like `name`, if it is not another name altogether: at most half of its letters

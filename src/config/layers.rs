@@ -124,7 +124,7 @@ impl Layers {
     pub fn assignments(&mut self, assignments: &[String]) -> Result<()> {
         self.layer += 1;
         for assignment in assignments {
-            let Some((key, value)) = assignment.split_once('=') else {
+            let Some((key, value)) = key_and_value(assignment) else {
                 return Err(Error::config(assignment, "`--set` takes key=value, for example --set train.lr=0.001"));
             };
             self.set_text(key.trim(), value.trim(), "--set")?;
@@ -203,6 +203,7 @@ impl Layers {
     fn set_text(&mut self, key: &str, text: &str, source: &str) -> Result<()> {
         let literal = format!("value = {text}").parse::<Table>().ok().filter(|t| t.len() == 1);
         let value = literal.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.into()));
+        let key = &keys::without_quotes(key);
         match self.set(key, value, source) {
             // A file may be called 5, and a text may look like a number.
             Err(Error::Config { .. }) if self.set(key, Value::String(text.into()), source).is_ok() => Ok(()),
@@ -228,6 +229,13 @@ impl Layers {
         self.settings.insert(key.into(), Setting { value, layer: self.layer, source: source.into() });
         Ok(())
     }
+}
+
+/// What is before and after the sign of an assignment; a column's name in quotes may have such a sign.
+fn key_and_value(assignment: &str) -> Option<(&str, &str)> {
+    let quoted = keys::quoted(assignment).map_or(0, |(column, _)| assignment.len() - column.len());
+    let sign = quoted + assignment[quoted..].find('=')?;
+    Some((&assignment[..sign], &assignment[sign + 1..]))
 }
 
 fn unknown(key: &str, origin: &str) -> Error {
@@ -351,6 +359,39 @@ mod tests {
 
     fn message(assignments: &[&str]) -> String {
         set(assignments).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn columns_of_any_name_have_bounds() {
+        let columns = set(&[
+            "columns.theta_1.lower=0",
+            "columns.theta_1.upper = 2.5",
+            "columns.a.b.lower=1",
+            "columns.\"a b\".lower=2",
+            "columns.\"rate = 1/s\".upper=3",
+            "columns.3.lower=-1e-30",
+        ]);
+        let columns = columns.unwrap().columns;
+        let bounds = |name: &str| (columns[name].lower, columns[name].upper);
+        assert_eq!(bounds("theta_1"), (Some(0.0), Some(2.5)));
+        assert_eq!((bounds("a.b"), bounds("a b")), ((Some(1.0), None), (Some(2.0), None)));
+        assert_eq!((bounds("rate = 1/s"), bounds("3")), ((None, Some(3.0)), (Some(-1e-30), None)));
+        let mut layers = Layers::new();
+        layers.toml("[columns.\"a.b\"]\nlower = 1\n[columns.c]\nupper = 2", Path::new("c.toml")).unwrap();
+        let config = layers.resolve().unwrap();
+        assert_eq!((config.columns["a.b"].lower, config.columns["c"].upper), (Some(1.0), Some(2.0)));
+        let mut again = Layers::new();
+        again.toml(&config.to_toml().unwrap(), Path::new("c.toml")).unwrap();
+        assert_eq!(again.resolve().unwrap().columns, config.columns);
+        for (wrong, what) in [
+            ("columns.a.lower=x", "a number"),
+            ("columns.a.lower=inf", "finite"),
+            ("columns.a.upper=1e39", "leave it out"),
+            ("columns.a.least=0", "columns.a.least"),
+        ] {
+            assert!(message(&[wrong]).contains(what), "{}", message(&[wrong]));
+        }
+        assert!(message(&["columns.a.lower=2", "columns.a.upper=2"]).contains("no room"));
     }
 
     #[test]

@@ -3,24 +3,21 @@
 //! Nothing is guessed about values: a cell that is empty, no number, NaN or infinite is an error with its place, because
 //! a density trained on a silently changed table is worse than none.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::Read;
 use std::path::Path;
 
 use super::atomic::write_atomic;
 use super::precision::Precision;
 use super::table::{ALL, Choice, Table, check_shape, narrow, open_regular};
+use super::text_head;
 use crate::error::{Error, Result};
-
-/// In order of preference: a comma may be part of names in a file of semicolons, hardly the other way round.
-const DELIMITERS: [u8; 3] = *b"\t;,";
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a text table.
 ///
 /// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value do
 /// not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names.
-/// A `#` before the names is dropped: NumPy writes it. Empty lines are ignored, cells may be quoted, lines end in LF or CRLF.
+/// Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy writes them. Empty lines are
+/// ignored, cells may be quoted, lines end in LF or CRLF.
 pub fn read_csv(path: &Path) -> Result<Table> {
     read_chosen(path, ALL)
 }
@@ -31,7 +28,7 @@ pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
     if length == 0 {
         return Err(Error::format(path, "the file is empty"));
     }
-    let (text, delimiter) = sniff(file, path)?;
+    let (text, delimiter) = text_head::open(file, path)?;
     let text = Quotes { text, line: 1, opened: None };
     let mut reader =
         ::csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text);
@@ -113,7 +110,8 @@ fn records(reader: &mut ::csv::Reader<impl Read>, path: &Path, choice: Choice<'_
     }
     let chosen = chosen.unwrap_or_default();
     let names = names.map_or(Vec::new(), |names| chosen.iter().map(|&column| names[column].clone()).collect());
-    Ok(Table::new(names, chosen.len(), values)?.with_coarse(precision.coarse()))
+    let numbers = chosen.iter().map(|column| column + 1).collect();
+    Ok(Table::new(names, chosen.len(), values)?.with_coarse(precision.coarse()).with_file_numbers(numbers))
 }
 
 /// A text that remembers in which line its last quote was opened, while it is open.
@@ -135,110 +133,6 @@ impl<R: Read> Read for Quotes<R> {
         }
         Ok(count)
     }
-}
-
-/// Reads the first two lines, finds the delimiter, and gives the whole text back without its byte order mark.
-fn sniff(file: File, path: &Path) -> Result<(Box<dyn Read>, u8)> {
-    let failed = |e| Error::io("read", path, e);
-    let mut input = BufReader::with_capacity(1 << 16, file);
-    let mut mark = Vec::new();
-    input.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut mark).map_err(failed)?;
-    if mark.starts_with(b"\xff\xfe") || mark.starts_with(b"\xfe\xff") {
-        return Err(Error::format(path, "the text is UTF-16; save it as UTF-8"));
-    }
-    let mut start = if mark == BYTE_ORDER_MARK { Vec::new() } else { mark };
-    let mut lines = 0;
-    while lines < 2 {
-        let before = start.len();
-        if input.read_until(b'\n', &mut start).map_err(failed)? == 0 {
-            break;
-        }
-        lines += usize::from(!start[before..].trim_ascii().is_empty());
-    }
-    let start = without_comment_sign(start);
-    let delimiter = delimiter(&start);
-    let by_blanks = delimiter == b' ';
-    let text = Cursor::new(start).chain(input);
-    Ok((if by_blanks { Box::new(Blanks { text, pending: false, begun: false }) } else { Box::new(text) }, delimiter))
-}
-
-/// The text without the sign before a line of names, "# a,b". A line of numbers with such a sign stays what it is, and so
-/// does a column of the name "#".
-fn without_comment_sign(text: Vec<u8>) -> Vec<u8> {
-    let begin = text.len() - text.trim_ascii_start().len();
-    let Some(names) = text[begin..].strip_prefix(b"#") else { return text };
-    let names = names.trim_ascii_start();
-    let cell = names.split(|b| DELIMITERS.contains(b) || b.is_ascii_whitespace()).next().unwrap_or_default();
-    let is_number = std::str::from_utf8(cell).is_ok_and(|cell| cell.parse::<f64>().is_ok());
-    if cell.is_empty() || is_number { text } else { [&text[..begin], names].concat() }
-}
-
-/// A text whose cells are separated by any number of blanks, with one between them and none around them.
-struct Blanks<R> {
-    text: R,
-    /// There were blanks after the last cell.
-    pending: bool,
-    /// The line has a cell.
-    begun: bool,
-}
-
-impl<R: BufRead> Read for Blanks<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let mut count = 0;
-        while count < buffer.len() {
-            let Some(&byte) = self.text.fill_buf()?.first() else { break };
-            let is_end = matches!(byte, b'\n' | b'\r');
-            if byte == b' ' {
-                (self.pending, _) = (true, self.text.consume(1));
-            } else if self.pending && self.begun && !is_end {
-                // The byte itself comes next.
-                (self.pending, buffer[count]) = (false, b' ');
-                count += 1;
-            } else {
-                (self.pending, self.begun, buffer[count]) = (false, !is_end, byte);
-                count += 1;
-                self.text.consume(1);
-            }
-        }
-        Ok(count)
-    }
-}
-
-/// The delimiter that cuts the first two lines into the same number of cells, else the first one in line 1.
-fn delimiter(text: &[u8]) -> u8 {
-    let mut counts = vec![[0usize; DELIMITERS.len()]];
-    let mut quoted = false;
-    let mut blank = true;
-    for &byte in text {
-        quoted ^= byte == b'"';
-        if quoted {
-            blank = false;
-        } else if matches!(byte, b'\n' | b'\r') {
-            if !blank {
-                counts.push([0; DELIMITERS.len()]);
-                blank = true;
-            }
-        } else {
-            blank &= byte.is_ascii_whitespace() && byte != b'\t';
-            if let (Some(which), Some(line)) = (DELIMITERS.iter().position(|&d| d == byte), counts.last_mut()) {
-                line[which] += 1;
-            }
-        }
-    }
-    let first = counts[0];
-    let second = counts.get(1).filter(|_| counts.len() > 2 || !blank);
-    let agrees = |which: usize| first[which] > 0 && second.is_none_or(|second| second[which] == first[which]);
-    let which = (0..DELIMITERS.len()).find(|&w| agrees(w)).or_else(|| (0..DELIMITERS.len()).find(|&w| first[w] > 0));
-    which.map_or(if is_by_blanks(text) { b' ' } else { b',' }, |which| DELIMITERS[which])
-}
-
-/// Whether the first lines hold numbers with nothing but blanks between them.
-fn is_by_blanks(text: &[u8]) -> bool {
-    let numbers = |line: &&str| {
-        line.split_whitespace().count() > 1 && line.split_whitespace().all(|cell| cell.parse::<f64>().is_ok())
-    };
-    // A name may hold blanks, so that the numbers decide.
-    std::str::from_utf8(text).is_ok_and(|text| text.lines().filter(|line| !line.trim().is_empty()).any(|l| numbers(&l)))
 }
 
 /// Whether the first line holds names. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be reported and not taken
@@ -348,29 +242,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delimiters_are_found() {
-        let cases: [(&str, u8); 14] = [
-            ("1,2\n3,4\n", b','),
-            ("1;2\n3;4", b';'),
-            ("1\t2\r\n3\t4\r\n", b'\t'),
-            ("a,b;c\n1;2\n", b';'),
-            ("time [a;b],x\n1,2\n", b','),
-            ("\"a,b,c\";d\n1;2", b';'),
-            ("\"a\nb,c\";d\n1;2", b';'),
-            ("1,5;2,5\n1,5;2,5\n", b';'),
-            ("\n\n  \n1;2\n", b';'),
-            ("1;2", b';'),
-            ("1", b','),
-            ("", b','),
-            ("a;b\r1;2\r", b';'),
-            ("a;b;c\n1;2\n", b';'),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(delimiter(text.as_bytes()) as char, expected as char, "{text:?}");
-        }
-    }
-
-    #[test]
     fn tables_of_numpy_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.csv");
@@ -385,10 +256,42 @@ mod tests {
         }
         assert_eq!(read("1.0 -2.0\n3.0 4.0\n").unwrap(), (vec![], numbers));
         assert_eq!(read("# my number\n1\n2\n").unwrap(), (vec!["my number".to_owned()], vec![1.0, 2.0]));
-        assert!(read("# 1,2\n3,4\n").is_err(), "a row that is a comment");
+        let error = read("# 1,2\n3,4\n").unwrap_err().to_string();
+        assert!(error.contains("`# 1` is not a number"), "a row that is a comment: {error}");
         assert!(read("#,b\n3,4\n").unwrap().0 == ["#", "b"]);
         let error = read("1 2\n3 4\n5\n").unwrap_err().to_string();
         assert!(error.contains("line 3") && error.contains("1 cells"), "{error}");
+    }
+
+    #[test]
+    fn comments_at_the_head_are_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.txt");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_csv(&path).map(|t| (t.columns.clone(), t.values().to_vec()))
+        };
+        let numbers = vec![1.0, 2.0, 3.0, 4.0];
+        let named = (vec!["a".to_owned(), "b".to_owned()], numbers.clone());
+        for text in [
+            "# made by a script, version 2\n#\n\n# a,b\n1,2\n3,4\n",
+            "# one\n# two\na\tb\n1\t2\n3\t4\n",
+            "## a quote \" that is never closed\r\n# a b\r\n1 2\r\n3  4\r\n",
+            "#first\r#a;b\r1;2\r3;4\r",
+            "# numpy.savetxt with a header\n# a, b\n1.0 2.0\n3.0 4.0\n",
+            "\u{feff}# of a spreadsheet\na,b\n1,2\n3,4\n",
+        ] {
+            assert_eq!(read(text).unwrap(), named, "{text:?}");
+        }
+        for text in ["# three words here\n1,2\n3,4\n", "# run 3\n1 2\n3 4\n", "# a,b\n# 5 chains\n1 2\n3 4\n"] {
+            assert_eq!(read(text).unwrap(), (vec![], numbers.clone()), "{text:?}");
+        }
+        let error = read("# one\n# 7 8\n# two\n1 2\n").unwrap_err().to_string();
+        assert!(error.contains("`#") && error.contains("not a number"), "{error}");
+        let error = read("# one\n# two\na,b\n1,2\n3\n").unwrap_err().to_string();
+        assert!(error.contains("line 5"), "lines are counted as they are in the file: {error}");
+        assert!(read("# one\n# two\n").is_err());
+        assert!(read("1,2\n# later\n3,4\n").unwrap_err().to_string().contains("row 2"));
     }
 
     #[test]

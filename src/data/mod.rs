@@ -1,8 +1,8 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
 //! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
-//! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`fourier`] and [`lens`] simulate the paper's shapes. Nothing here
-//! knows a device or a model.
+//! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`fourier`] and
+//! [`lens`] simulate the paper's shapes. Nothing here knows a device or a model.
 
 pub mod atomic;
 pub mod csv;
@@ -10,8 +10,10 @@ pub mod fourier;
 pub mod lens;
 pub mod npy;
 mod precision;
+mod select;
 pub mod standardize;
 pub mod table;
+mod text_head;
 pub mod units;
 
 pub use atomic::write_atomic;

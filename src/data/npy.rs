@@ -50,7 +50,8 @@ pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
     let header = read_header(&mut input, length, path)?;
     let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
     let (values, precision) = read_values(&mut input, &header, &chosen, path)?;
-    Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()))
+    let numbers = chosen.iter().map(|column| column + 1).collect();
+    Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()).with_file_numbers(numbers))
 }
 
 /// Parses the header and checks it against the length of the file.

@@ -7,11 +7,14 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::select::choose;
 use super::{csv, npy};
 use crate::error::{Error, Result};
 
-/// The extensions that [`Table::read`] and [`Table::write`] know, for messages.
-const SUPPORTED: &str = ".npy or .csv";
+/// The extensions that [`Table::write`] knows, for messages.
+const WRITTEN: &str = ".npy or .csv";
+/// The extensions of other text tables that [`Table::read`] knows.
+const TEXTS: [&str; 3] = ["txt", "tsv", "dat"];
 
 /// Rows of finite numbers with optional names of the columns. There is at least one row and one column.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +26,8 @@ pub struct Table {
     dim: usize,
     values: Vec<f32>, // (rows, dim)
     coarse: Vec<usize>,
+    /// Numbers of the columns in the file they come from, from 1.
+    file_numbers: Vec<usize>,
 }
 
 /// Says which columns of a file are read, in which order, from their names (none where the file has none) and their
@@ -48,17 +53,24 @@ impl Table {
         if !columns.is_empty() && columns.len() != dim {
             return wrong("names of columns", dim, columns.len());
         }
-        Ok(Self { rows: values.len() / dim, dim, columns, values, coarse: Vec::new() })
+        Ok(Self {
+            rows: values.len() / dim,
+            dim,
+            columns,
+            values,
+            coarse: Vec::new(),
+            file_numbers: (1..=dim).collect(),
+        })
     }
 
-    /// Reads a file by its extension: `.npy` or `.csv`.
+    /// Reads a file by its extension: `.npy`, or the text tables `.csv`, `.txt`, `.tsv` and `.dat`.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         read(path.as_ref(), ALL)
     }
 
     /// Reads some columns of a file, as [`Table::select`] chooses them. The others may hold anything.
     pub fn read_columns<S: AsRef<str>>(path: impl AsRef<Path>, wanted: &[S]) -> Result<Self> {
-        read(path.as_ref(), &|names, dim| choose(names, dim, wanted).map(Some))
+        read(path.as_ref(), &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
     }
 
     /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all names
@@ -103,9 +115,9 @@ impl Table {
         self.values.chunks_exact(self.dim)
     }
 
-    /// What to call column `i` (counted from 0) in a message: its name, or `column 3` (counted from 1).
+    /// What to call column `i` (counted from 0) in a message: its name, or `column 3` (its number in the file, from 1).
     pub fn column_label(&self, i: usize) -> String {
-        label(&self.columns, i)
+        self.columns.get(i).cloned().unwrap_or_else(|| format!("column {}", self.file_numbers[i]))
     }
 
     /// The table of some columns in the given order. Each is a name, or a number counted from 1 as in error messages;
@@ -116,7 +128,7 @@ impl Table {
 
     /// The columns, from 0, that [`Table::select`] means.
     pub fn numbers<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Vec<usize>> {
-        choose(&self.columns, self.dim, wanted)
+        choose(&self.columns, self.dim, wanted, "data.columns")
     }
 
     /// The table without some columns, from 0; at least one must be left.
@@ -133,7 +145,8 @@ impl Table {
         };
         let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
         let coarse = (0..chosen.len()).filter(|&i| self.coarse.contains(&chosen[i])).collect();
-        Ok(Self { coarse, ..Self::new(columns, chosen.len(), values)? })
+        let file_numbers = chosen.iter().map(|&i| self.file_numbers[i]).collect();
+        Ok(Self { coarse, file_numbers, ..Self::new(columns, chosen.len(), values)? })
     }
 
     /// The rows of this table with those of another to their right; with names where both have them.
@@ -143,12 +156,23 @@ impl Table {
         let values =
             self.iter_rows().zip(right.iter_rows()).flat_map(|(left, right)| left.iter().chain(right)).copied();
         let coarse = self.coarse.iter().copied().chain(right.coarse.iter().map(|i| i + self.dim)).collect();
-        Ok(Self { coarse, ..Self::new(columns, self.dim + right.dim, values.collect())? })
+        let file_numbers = [&self.file_numbers[..], &right.file_numbers].concat();
+        Ok(Self { coarse, file_numbers, ..Self::new(columns, self.dim + right.dim, values.collect())? })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
     pub(super) fn with_coarse(self, coarse: Vec<usize>) -> Self {
         Self { coarse, ..self }
+    }
+
+    /// The table with the numbers that its columns have in their file.
+    pub(super) fn with_file_numbers(self, file_numbers: Vec<usize>) -> Self {
+        Self { file_numbers, ..self }
+    }
+
+    /// The number, from 1, that each column has in the file it was read from.
+    pub fn file_numbers(&self) -> &[usize] {
+        &self.file_numbers
     }
 
     /// The columns (from 0) of the file whose numbers are so close together, for their size, that rounding them to 32-bit
@@ -175,46 +199,8 @@ impl Table {
     }
 }
 
-/// Indices of the columns that [`Table::select`] means.
-fn choose<S: AsRef<str>>(names: &[String], dim: usize, wanted: &[S]) -> Result<Vec<usize>> {
-    if wanted.is_empty() {
-        return Err(Error::config("data.columns", "no column is chosen; name at least one"));
-    }
-    let mut chosen = Vec::with_capacity(wanted.len());
-    for name in wanted {
-        let index = find(names, dim, name.as_ref())?;
-        if chosen.contains(&index) {
-            return Err(Error::config("data.columns", format!("{} is chosen twice", label(names, index))));
-        }
-        chosen.push(index);
-    }
-    Ok(chosen)
-}
-
-fn find(names: &[String], dim: usize, wanted: &str) -> Result<usize> {
-    if let Some(index) = names.iter().position(|name| name == wanted) {
-        return Ok(index);
-    }
-    if let Ok(number @ 1..) = wanted.parse::<usize>()
-        && number <= dim
-    {
-        return Ok(number - 1);
-    }
-    let known = match names {
-        [] => "have no names".to_owned(),
-        names if names.len() <= 30 => format!("are named {}", names.join(", ")),
-        names => format!("are named {}, ...", names[..30].join(", ")),
-    };
-    let what = format!("there is no column `{wanted}`; the columns have numbers 1 to {dim} and {known}");
-    Err(Error::config("data.columns", what))
-}
-
-fn label(names: &[String], i: usize) -> String {
-    names.get(i).cloned().unwrap_or_else(|| format!("column {}", i + 1))
-}
-
-fn read(path: &Path, choice: Choice<'_>) -> Result<Table> {
-    match Format::of(path)? {
+pub(super) fn read(path: &Path, choice: Choice<'_>) -> Result<Table> {
+    match Format::read_of(path)? {
         Format::Npy => npy::read_chosen(path, choice),
         Format::Csv => csv::read_chosen(path, choice),
     }
@@ -308,20 +294,38 @@ enum Format {
 }
 
 impl Format {
+    /// That of a file to write.
     fn of(path: &Path) -> Result<Self> {
-        let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-        match extension.as_deref() {
+        match extension(path).as_deref() {
             Some("npy") => Ok(Self::Npy),
             Some("csv") => Ok(Self::Csv),
-            Some(other) => Err(Error::format(path, format!("tables are {SUPPORTED} files, not .{other}"))),
-            None => Err(Error::format(path, format!("the name of a table ends in {SUPPORTED}"))),
+            Some(other) => Err(Error::format(path, format!("tables are written as {WRITTEN}, not as .{other}"))),
+            None => Err(Error::format(path, format!("the name of a table to write ends in {WRITTEN}"))),
         }
+    }
+
+    /// That of a file to read: text tables have several names.
+    fn read_of(path: &Path) -> Result<Self> {
+        let extension = extension(path);
+        let is_text = extension.as_deref().is_some_and(|extension| TEXTS.contains(&extension));
+        if is_text {
+            return Ok(Self::Csv);
+        }
+        Self::of(path).map_err(|_| {
+            let texts = TEXTS.map(|extension| format!(".{extension}")).join(", ");
+            let got = extension.map_or("a name without one".into(), |extension| format!(".{extension}"));
+            Error::format(path, format!("tables are read from {WRITTEN} or, as other texts, {texts}; not from {got}"))
+        })
     }
 }
 
-/// Whether the name of a file is that of a table.
+fn extension(path: &Path) -> Option<String> {
+    path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
+}
+
+/// Whether the name of a file is that of a table that can be read.
 pub(crate) fn is_table_file(path: &Path) -> bool {
-    Format::of(path).is_ok()
+    Format::read_of(path).is_ok()
 }
 
 /// Opens a regular file and tells its length.
@@ -427,14 +431,17 @@ mod tests {
 
     #[test]
     fn extensions_choose_the_format() {
-        for name in ["a.npy", "b.CSV"] {
+        for name in ["a.npy", "b.CSV", "c.txt", "d.TSV", "e.dat"] {
             assert!(
                 matches!(Table::read(name), Err(Error::Io { action: "read", path, .. }) if path == Path::new(name))
             );
         }
-        for name in ["a.npz", "a.parquet", "a.txt", "a", ".npy", ""] {
+        for name in ["a.npz", "a.parquet", "a", ".npy", ""] {
             let error = Table::read(name).unwrap_err().to_string();
-            assert!(error.contains(".npy or .csv"), "{error}");
+            assert!(error.contains(".npy or .csv") && error.contains(".txt, .tsv, .dat"), "{error}");
+        }
+        // Text tables of other names are read, but not written.
+        for name in ["a.npz", "a.txt", "a.tsv", "a", ".npy", ""] {
             assert!(named().write(name, false).unwrap_err().to_string().contains(".npy or .csv"));
             assert!(check_table_output(Path::new(name), false).is_err());
         }

@@ -37,15 +37,20 @@ impl Bounds {
             return Some(format!("is {bound}; a bound is a finite number, leave it out where there is none"));
         }
         // As 32-bit floats, the values that lie between.
-        (self.least() >= self.greatest()).then(|| match bounds {
-            [Some(lower), Some(upper)] => {
-                format!("the lower bound {lower} leaves no room below the upper bound {upper}")
-            }
-            [bound, other] => {
-                let bound = bound.or(other).unwrap_or_default();
-                format!("no 32-bit float lies inside of the bound {bound}; bring the column to another unit")
-            }
-        })
+        if self.least() >= self.greatest() {
+            return Some(match bounds {
+                [Some(lower), Some(upper)] => {
+                    format!("the lower bound {lower} leaves no room below the upper bound {upper}")
+                }
+                [bound, other] => {
+                    let bound = bound.or(other).unwrap_or_default();
+                    format!("no 32-bit float lies inside of the bound {bound:e}; bring the column to another unit")
+                }
+            });
+        }
+        // Where a bound bounds nothing, differences to it have no digits and may overflow.
+        let beyond = bounds.into_iter().flatten().find(|bound| bound.abs() >= f64::from(f32::MAX));
+        beyond.map(|bound| format!("is {bound:e}, which no 32-bit float is beyond; leave it out"))
     }
 
     /// Whether a value lies strictly inside. NaN does not.
@@ -131,9 +136,10 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// As an error of a file.
-    pub fn in_file(self, path: &Path) -> Error {
+    /// As an error of a file, in which the columns have these numbers, from 1.
+    pub fn in_file(self, path: &Path, numbers: &[usize]) -> Error {
         let Self { row, column, name, what } = self;
+        let column = numbers.get(column - 1).copied().unwrap_or(column);
         Error::Cell { path: path.into(), row, column, name, what }
     }
 }
@@ -387,6 +393,11 @@ mod tests {
             (Some(0.1), Some(1e30)),
             (Some(-5.0), None),
             (None, Some(0.3)),
+            (Some(-1e-30), None),
+            (None, Some(1e-30)),
+            (Some(-3.4e38), Some(3.4e38)),
+            (Some(3.4e38), None),
+            (Some(0.0), Some(1e-44)),
         ] {
             let bounds = bounds(lower, upper);
             assert!(bounds.mistake().is_none());
@@ -412,8 +423,8 @@ mod tests {
         assert!(text.contains("columns.rate") && text.contains("row 2"), "{text}");
         assert!(text.contains("1 must be greater than 0 and less than 1"), "{text}");
         assert!(message(&[0.0, f32::NAN]).contains("NaN"));
-        let text = units.outside(&[1.0, 0.0]).unwrap().in_file(Path::new("t.csv")).to_string();
-        assert!(text.contains("t.csv: row 1, column 2 (`rate`)"), "{text}");
+        let text = units.outside(&[1.0, 0.0]).unwrap().in_file(Path::new("t.csv"), &[4, 7]).to_string();
+        assert!(text.contains("t.csv: row 1, column 7 (`rate`)"), "{text}");
     }
 
     #[test]
@@ -422,7 +433,14 @@ mod tests {
         assert!(bounds(Some(2.0), Some(1.0)).mistake().is_some());
         assert!(bounds(Some(f64::NAN), None).mistake().unwrap().contains("finite"));
         assert!(bounds(None, Some(f64::INFINITY)).mistake().is_some());
-        assert!(bounds(Some(1e300), None).mistake().unwrap().contains("32-bit"));
+        for huge in [1e39, 1e300, f64::MAX, f64::from(f32::MAX)] {
+            for none in [bounds(Some(huge), None), bounds(None, Some(-huge))] {
+                assert!(none.mistake().unwrap().contains("no 32-bit float lies inside"), "{none:?}");
+            }
+            for all in [bounds(Some(-huge), None), bounds(None, Some(huge)), bounds(Some(-huge), Some(huge))] {
+                assert!(all.mistake().unwrap().contains("leave it out"), "{all:?}");
+            }
+        }
         // No 32-bit float lies between these.
         assert!(bounds(Some(1.0), Some(1.0 + 1e-12)).mistake().is_some());
         assert!(Units { bounds: vec![Bounds::default()], ..Units::default() }.check(2, "x").is_err());

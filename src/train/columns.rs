@@ -19,21 +19,30 @@ pub(super) struct Columns {
     pub(super) y: Vec<String>,
     /// Names of the columns that are modelled; empty where they have none.
     pub(super) x: Vec<String>,
+    /// Numbers of all columns of a row, from 1, in the file of each.
+    numbers: Vec<usize>,
+    /// Whether the conditions are columns of the same table, so that a number means one column.
+    one_table: bool,
 }
 
-/// Reads the rows [y, x] that the settings ask for, the columns of x from `path`.
-pub(super) fn read(config: &Config, path: &Path) -> Result<(Table, Columns)> {
+const GIVEN: &str = "data.given";
+
+/// Before the number of a condition that has a file of its own.
+const PREFIX: &str = "given.";
+
+/// Reads the rows [y, x] that the settings ask for, the columns of x from `path`. They lie inside the bounds that the
+/// settings, or the model to start from, have.
+pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Result<(Table, Columns)> {
     let data = &config.data;
-    let table = |columns: Option<&[String]>| match columns {
+    let chosen = data.columns.as_ref().map(|columns| columns.0.as_slice());
+    let modelled = || match chosen {
         Some(columns) => Table::read_columns(path, columns),
         None => Table::read(path),
     };
-    let chosen = data.columns.as_ref().map(|columns| columns.0.as_slice());
-    let (rows, columns, files) = match &data.given {
-        None => (None, table(chosen)?, vec![(path, 0)]),
+    let (y, x, given) = match &data.given {
+        None => (None, modelled()?, path),
         Some(Given::File(given)) => {
-            let y = Table::read(given)?;
-            let x = table(chosen)?;
+            let (y, x) = (Table::read(given)?, modelled()?);
             if y.rows != x.rows {
                 let what = format!(
                     "has {} rows, but {} has {}: every row needs the conditions of its own",
@@ -43,27 +52,24 @@ pub(super) fn read(config: &Config, path: &Path) -> Result<(Table, Columns)> {
                 );
                 return Err(Error::format(given, what));
             }
-            let files = vec![(given.as_path(), 0), (path, y.dim())];
-            (Some(y), x, files)
+            (Some(y), x, given.as_path())
         }
         Some(Given::Columns(given)) => {
-            let whole = match chosen {
-                Some(chosen) => {
-                    given_twice(&given.0, chosen)?;
-                    Table::read_columns(path, &[&given.0[..], chosen].concat())?
-                }
-                None => table(None)?,
-            };
-            let (y, x) = apart(&whole, &given.0, chosen.map(<[String]>::len))?;
-            (Some(y), x, vec![])
+            let parts = Table::read_parts(path, &given.0, chosen)?;
+            (Some(parts.given), parts.modelled, path)
         }
     };
-    let (rows, columns) = joined(rows, columns)?;
+    let one_table = !matches!(data.given, Some(Given::File(_)));
+    let (rows, columns) = joined(y, x, one_table)?;
+    let bounds = match init {
+        Some(file) => columns.carried(file)?.bounds,
+        None => columns.bounds(config)?,
+    };
     // While rows are as they are in the files.
-    let bounds = Units { columns: columns.names(), bounds: columns.bounds(config)?, standardize: None };
-    if let Some(outside) = bounds.outside(rows.values()) {
-        let file = files.iter().rev().find(|(_, first)| *first < outside.column).map_or(path, |(file, _)| file);
-        return Err(outside.in_file(file));
+    let units = Units { columns: columns.names(), bounds, standardize: None };
+    if let Some(outside) = units.outside(rows.values()) {
+        let file = if outside.column <= columns.cond_dim { given } else { path };
+        return Err(outside.in_file(file, &columns.numbers));
     }
     Ok((rows, columns))
 }
@@ -72,87 +78,83 @@ pub(super) fn read(config: &Config, path: &Path) -> Result<(Table, Columns)> {
 pub(super) fn in_memory(config: &Config, table: Table) -> Result<(Table, Columns)> {
     match &config.data.given {
         Some(Given::Columns(given)) => {
-            let (y, x) = apart(&table, &given.0, None)?;
-            joined(Some(y), x)
+            let parts = table.parts(&given.0, None)?;
+            joined(Some(parts.given), parts.modelled, true)
         }
         Some(Given::File(path)) => {
             let what = format!("is the file {}; conditions of rows in memory are named columns", path.display());
             Err(Error::config(GIVEN, what))
         }
-        None => joined(None, table),
-    }
-}
-
-const GIVEN: &str = "data.given";
-
-/// The columns of a table that are conditions, and the others. Where some were chosen to be modelled, `modelled` many,
-/// they come after the conditions.
-fn apart(table: &Table, given: &[String], modelled: Option<usize>) -> Result<(Table, Table)> {
-    let take = |columns: std::ops::Range<usize>| table.take(&columns.collect::<Vec<_>>());
-    if let Some(modelled) = modelled {
-        let first = table.dim() - modelled;
-        return Ok((take(0..first)?, take(first..table.dim())?));
-    }
-    let in_given = |error| match error {
-        Error::Config { what, .. } => Error::config(GIVEN, what),
-        other => other,
-    };
-    let chosen = table.numbers(given).map_err(in_given)?;
-    if chosen.len() == table.dim() {
-        return Err(Error::config(GIVEN, "names all columns of the table, so that none is left to be modelled"));
-    }
-    Ok((table.take(&chosen)?, table.without(&chosen)?))
-}
-
-/// Whether a column is condition and modelled at once.
-fn given_twice(given: &[String], modelled: &[String]) -> Result<()> {
-    match given.iter().find(|name| modelled.contains(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let what = format!("`{name}` is in data.columns too; a column is a condition or modelled, not both");
-            Err(Error::config(GIVEN, what))
-        }
+        None => joined(None, table, true),
     }
 }
 
 /// Rows [y, x].
-fn joined(y: Option<Table>, x: Table) -> Result<(Table, Columns)> {
-    let Some(y) = y else {
-        let columns = Columns { cond_dim: 0, dim: x.dim(), y: Vec::new(), x: x.columns.clone() };
-        return Ok((x, columns));
+fn joined(y: Option<Table>, x: Table, one_table: bool) -> Result<(Table, Columns)> {
+    let (dim, names) = (x.dim(), x.columns.clone());
+    let (rows, of_y) = match y {
+        None => (x, Vec::new()),
+        Some(y) => {
+            if let Some(name) = y.columns.iter().find(|name| names.contains(name)) {
+                let what = format!(
+                    "`{name}` is a condition and a column of the data; rename one, so that they can be told apart"
+                );
+                return Err(Error::config(GIVEN, what));
+            }
+            (y.beside(&x)?, y.columns)
+        }
     };
-    if let Some(name) = y.columns.iter().find(|name| x.columns.contains(name)) {
-        let what =
-            format!("`{name}` is a condition and a column of the data; rename one, so that they can be told apart");
-        return Err(Error::config(GIVEN, what));
-    }
-    let columns = Columns { cond_dim: y.dim(), dim: x.dim(), y: y.columns.clone(), x: x.columns.clone() };
-    Ok((y.beside(&x)?, columns))
+    let numbers = rows.file_numbers().to_vec();
+    let columns = Columns { cond_dim: rows.dim() - dim, dim, y: of_y, x: names, numbers, one_table };
+    Ok((rows, columns))
 }
 
 impl Columns {
+    /// Those of simulated rows.
+    pub(super) fn simulated(y: Vec<String>, x: Vec<String>) -> Self {
+        let (cond_dim, dim) = (y.len(), x.len());
+        Self { cond_dim, dim, y, x, numbers: (1..=cond_dim).chain(1..=dim).collect(), one_table: false }
+    }
+
     /// C + N.
     pub(super) fn row(&self) -> usize {
         self.cond_dim + self.dim
     }
 
-    /// Names of all columns of a row, `given.1` or `1` where a part of them has none; empty where none has a name.
+    /// Names of all columns of a row, those that settings take where a part of them has none; empty where none has a name.
     fn names(&self) -> Vec<String> {
         if self.y.is_empty() && self.x.is_empty() {
             return Vec::new();
         }
-        let part = |names: &[String], dim: usize, prefix: &str| match names {
-            [] => (1..=dim).map(|i| format!("{prefix}{i}")).collect(),
-            names => names.to_vec(),
-        };
-        [part(&self.y, self.cond_dim, "given."), part(&self.x, self.dim, "")].concat()
+        (0..self.row()).map(|j| self.name(j).cloned().unwrap_or_else(|| self.number(j))).collect()
     }
 
-    /// What to call column `j` of a row, from 0.
+    /// Name of column `j` of a row, from 0.
+    fn name(&self, j: usize) -> Option<&String> {
+        if j < self.cond_dim { self.y.get(j) } else { self.x.get(j - self.cond_dim) }
+    }
+
+    /// What settings call column `j` of a row, from 0, where it has no name.
+    fn number(&self, j: usize) -> String {
+        let of_given = if j < self.cond_dim && !self.one_table { PREFIX } else { "" };
+        format!("{of_given}{}", self.numbers[j])
+    }
+
+    /// What to call column `j` of a row, from 0, in a message.
     pub(super) fn label(&self, j: usize) -> String {
-        let (names, number, what) =
-            if j < self.cond_dim { (&self.y, j, "condition") } else { (&self.x, j - self.cond_dim, "column") };
-        names.get(number).cloned().unwrap_or_else(|| format!("{what} {}", number + 1))
+        let what = if j < self.cond_dim { "condition" } else { "column" };
+        self.name(j).cloned().unwrap_or_else(|| format!("{what} {}", self.numbers[j]))
+    }
+
+    /// What to call some columns of a row in a message.
+    pub(super) fn list(&self, columns: &[usize]) -> String {
+        columns.iter().map(|&j| self.label(j)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same where the message says what they are.
+    pub(super) fn names_or_numbers(&self, columns: &[usize]) -> String {
+        let name = |&j: &usize| self.name(j).cloned().unwrap_or_else(|| self.numbers[j].to_string());
+        columns.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
     /// Bounds of all columns of a row, as the settings name them; empty where there are none.
@@ -161,23 +163,28 @@ impl Columns {
             return Ok(Vec::new());
         }
         let mut bounds = vec![Bounds::default(); self.row()];
+        let mut set_by: Vec<Option<&str>> = vec![None; self.row()];
         for (name, &column) in &config.columns {
-            bounds[self.find(name)?] = column;
+            let j = self.find(name)?;
+            if let Some(other) = set_by[j].replace(name) {
+                let what = format!("is the same column as `columns.{other}`; give both bounds under one name");
+                return Err(Error::config(format!("columns.{name}"), what));
+            }
+            bounds[j] = column;
         }
         Ok(bounds)
     }
 
-    /// The column of a row that a setting names: by its name, by its number in x, or as `given.` and its number in y.
+    /// The column of a row that a setting names: by its name, or by its number in its file (with [`PREFIX`] where the
+    /// conditions have a file of their own).
     fn find(&self, name: &str) -> Result<usize> {
-        let named = |names: &[String]| names.iter().position(|n| n == name);
-        let number = |text: &str, dim| text.parse::<usize>().ok().filter(|n| (1..=dim).contains(n)).map(|n| n - 1);
-        let y = || named(&self.y).or_else(|| number(name.strip_prefix("given.")?, self.cond_dim));
-        let x = || named(&self.x).or_else(|| number(name, self.dim)).map(|i| i + self.cond_dim);
-        y().or_else(x).ok_or_else(|| {
-            let all = [&self.y[..], &self.x[..]].concat();
-            let nearest = all.iter().min_by_key(|known| keys::edit_distance(known, name));
+        let columns = || 0..self.row();
+        let named = columns().find(|&j| self.name(j).is_some_and(|known| known == name));
+        named.or_else(|| columns().find(|&j| self.number(j) == name)).ok_or_else(|| {
+            let nearest = columns().filter_map(|j| self.name(j)).min_by_key(|known| keys::edit_distance(known, name));
+            let numbers = || columns().map(|j| self.number(j)).take(30).collect::<Vec<_>>().join(", ");
             let hint = nearest.map_or_else(
-                || format!("columns have no names here: take 1 to {}, and given.1 for the first condition", self.dim),
+                || format!("the columns have no names but numbers: {}", numbers()),
                 |nearest| format!("did you mean `{nearest}`?"),
             );
             Error::config(format!("columns.{name}"), format!("there is no such column; {hint}"))
@@ -197,5 +204,143 @@ impl Columns {
             return Err(Error::config("model.init", what));
         }
         Ok(Units::join([&file.y, &file.x], [self.cond_dim, self.dim]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::preset::for_tables;
+    use crate::config::{self, Preset};
+    use crate::plan::Kind;
+    use std::path::PathBuf;
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn write(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.0.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    fn hint(given: Given) -> Config {
+        let mut config = for_tables();
+        config.model.kind = Kind::Hint;
+        config.data.given = Some(given);
+        config
+    }
+
+    fn bound(config: &mut Config, name: &str, lower: f64) {
+        config.columns.insert(name.into(), Bounds { lower: Some(lower), upper: None });
+    }
+
+    fn message(config: &Config, path: &Path) -> String {
+        read(config, path, None).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn conditions_come_first_from_a_file_or_from_columns() {
+        let place = Place::new();
+        let x = place.write("x.csv", "a,b,c\n1,2,3\n4,5,6\n");
+        let y = place.write("y.txt", "# seen\n7\n8\n");
+        let (rows, columns) = read(&hint(Given::File(y.clone())), &x, None).unwrap();
+        assert_eq!(rows.values(), [7.0, 1.0, 2.0, 3.0, 8.0, 4.0, 5.0, 6.0]);
+        assert_eq!((columns.cond_dim, columns.dim, &columns.y[..]), (1, 3, &["seen".to_owned()][..]));
+        let (rows, columns) = read(&hint(Given::of_text("c,1")), &x, None).unwrap();
+        assert_eq!(rows.values(), [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
+        assert_eq!((columns.y, columns.x), (vec!["c".to_owned(), "a".into()], vec!["b".to_owned()]));
+        let mut config = hint(Given::of_text("c"));
+        config.data.columns = Some(config::Columns(vec!["b".into()]));
+        assert_eq!(read(&config, &x, None).unwrap().0.values(), [3.0, 2.0, 6.0, 5.0]);
+
+        config.data.given = Some(Given::of_text("2"));
+        assert!(message(&config, &x).contains("b is in data.columns too"));
+        assert!(message(&hint(Given::of_text("a,a")), &x).contains("chosen twice"));
+        assert!(message(&hint(Given::of_text("a,d")), &x).contains("data.given"));
+        let short = place.write("short.csv", "y\n1\n");
+        let text = message(&hint(Given::File(short)), &x);
+        assert!(text.contains("short.csv") && text.contains("1 rows") && text.contains("x.csv has 2"), "{text}");
+        let same = place.write("same.csv", "b\n1\n2\n");
+        assert!(message(&hint(Given::File(same)), &x).contains("`b` is a condition and a column"));
+    }
+
+    #[test]
+    fn values_outside_of_bounds_have_the_place_of_their_file() {
+        let place = Place::new();
+        let x = place.write("x.csv", "id,b,c\n9,2,3\n9,5,6\n");
+        let y = place.write("y.csv", "d,e\n7,1\n8,0\n");
+        let mut config = hint(Given::File(y));
+        config.data.columns = Some(config::Columns(vec!["c".into(), "b".into()]));
+        let mut of_y = config.clone();
+        bound(&mut of_y, "e", 0.0);
+        let text = message(&of_y, &x);
+        assert!(text.contains("y.csv: row 2, column 2 (`e`)") && text.contains("0 must be greater than 0"), "{text}");
+        bound(&mut config, "b", 3.0);
+        let text = message(&config, &x);
+        assert!(text.contains("x.csv: row 1, column 2 (`b`)") && text.contains("2 must be greater than 3"), "{text}");
+        config.columns.clear();
+        bound(&mut config, "cc", 3.0);
+        let text = message(&config, &x);
+        assert!(text.contains("columns.cc") && text.contains("did you mean `c`?"), "{text}");
+    }
+
+    #[test]
+    fn columns_without_names_have_the_numbers_of_their_file() {
+        let place = Place::new();
+        let x = place.write("x.csv", "1,2,3\n4,5,6\n");
+        // Column 2 of the file is the first that is modelled.
+        let mut config = hint(Given::of_text("1"));
+        bound(&mut config, "2", 4.0);
+        let text = message(&config, &x);
+        assert!(text.contains("row 1, column 2:") && text.contains("2 must be greater than 4"), "{text}");
+        config.columns.clear();
+        bound(&mut config, "1", 4.0);
+        assert!(message(&config, &x).contains("row 1, column 1:"));
+        config.columns.clear();
+        bound(&mut config, "4", 0.0);
+        assert!(message(&config, &x).contains("numbers: 1, 2, 3"));
+
+        let y = place.write("y.csv", "7\n8\n");
+        let mut config = hint(Given::File(y));
+        bound(&mut config, "given.1", 7.0);
+        let text = message(&config, &x);
+        assert!(text.contains("y.csv: row 1, column 1:") && text.contains("7 must be greater than 7"), "{text}");
+        config.columns.clear();
+        bound(&mut config, "1", 1.0);
+        assert!(message(&config, &x).contains("x.csv: row 1, column 1:"));
+    }
+
+    #[test]
+    fn one_column_is_bounded_under_one_name() {
+        let place = Place::new();
+        let x = place.write("x.csv", "a,b\n1,2\n4,5\n");
+        let mut config = for_tables();
+        bound(&mut config, "a", 0.0);
+        assert!(read(&config, &x, None).is_ok());
+        config.columns.insert("1".into(), Bounds { lower: None, upper: Some(9.0) });
+        let text = message(&config, &x);
+        assert!(text.contains("the same column") && text.contains("columns.a"), "{text}");
+    }
+
+    #[test]
+    fn lens_has_its_observations_as_conditions() {
+        let mut config = Preset::Lens.config();
+        (config.data.rows, config.data.test_rows) = (Some(5), Some(3));
+        config.model.kind = Kind::Cinn;
+        let data = crate::train::dataset::Dataset::load(&config, None).unwrap();
+        assert_eq!((data.cond_dim, data.dim, data.train_rows()), (2, 20, 5));
+        assert_eq!(data.y.columns, ["d_h", "d_v"]);
+        let outline = config.data.outline.unwrap();
+        let (shapes, seen) = crate::data::lens::generate_with_observations(5, config.data.seed, outline, 0).unwrap();
+        assert_eq!(shapes, crate::data::lens::generate(5, config.data.seed, outline, 0).unwrap());
+        for (row, (y, x)) in data.train.chunks_exact(22).zip(seen.iter_rows().zip(shapes.iter_rows())) {
+            assert_eq!((&row[..2], &row[2..]), (y, x));
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::columns::{self, Columns};
+use super::notes;
 use crate::config::{Config, Preset, preset};
 use crate::data::lens;
 use crate::data::standardize::Standardizer;
@@ -49,7 +50,7 @@ impl Dataset {
     /// # Errors
     /// Those of reading a table, and [`Error::Config`] where settings do not fit the rows.
     pub fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
-        Rows::load(config)?.prepare(config, init)
+        Rows::load(config, init)?.prepare(config, init)
     }
 
     /// Rows that are in memory. The settings say which columns are conditions, and whether columns are standardised;
@@ -147,11 +148,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Simulates or reads the rows that the settings ask for.
-    pub(super) fn load(config: &Config) -> Result<Self> {
+    /// Simulates or reads the rows that the settings ask for; those of a table must lie inside the bounds of the model
+    /// to start from.
+    pub(super) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
         match config.data.preset {
             Some(Preset::Lens) => simulate_lens(config),
-            None => read(config),
+            None => read(config, init),
         }
     }
 
@@ -171,19 +173,9 @@ impl Rows {
         let Self { name, columns, coarse, mut train, mut test, mut notes } = self;
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
-        if config.data.preset.is_none() {
-            let rows = train.len() / row;
-            if rows < FEW_ROWS {
-                notes.push(format!("there are only {rows} training rows: too few to learn a density from"));
-            }
-            let whole: Vec<_> = (0..row).filter(|j| !coarse.contains(j) && is_whole(&train, row, *j)).collect();
-            if !whole.is_empty() {
-                let list = whole.into_iter().map(|j| columns.label(j)).collect::<Vec<_>>().join(", ");
-                notes.push(format!(
-                    "whole numbers only: {list}; their density is one of the numbers plus the noise added in training \
-                     (train.noise), and samples are not whole"
-                ));
-            }
+        let tell = config.data.preset.is_none();
+        if tell {
+            notes.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
         }
         let mut units = Units { columns: vec![], bounds: columns.bounds(config)?, standardize: None };
         let standardize = match (config.data.standardize, &carried) {
@@ -221,18 +213,9 @@ impl Rows {
         let of_x: Vec<f32> = test.chunks_exact(row).flat_map(|row| &row[cond_dim..]).copied().collect();
         let test_jacobian = x.log_jacobian(&of_x, dim).sum::<f64>() / (test.len() / row).max(1) as f64;
         units.apply(&mut test)?;
-        if let Some(s) = &units.standardize {
+        if let Some(s) = units.standardize.as_ref().filter(|_| tell) {
             // What rounding made constant is told already, and is none.
-            let constant: Vec<_> =
-                s.constant.iter().filter(|c| !coarse.contains(c)).map(|&c| columns.label(c)).collect();
-            if !constant.is_empty() && config.data.preset.is_none() {
-                let (what, are) = if constant.len() == 1 { ("column", "is") } else { ("columns", "are") };
-                notes.push(format!(
-                    "{what} {} {are} constant: the density there is arbitrary, that of the noise added in training \
-                     (train.noise); leave out with --set data.columns=...",
-                    constant.iter().map(|name| name.trim_start_matches("column ")).collect::<Vec<_>>().join(", ")
-                ));
-            }
+            notes.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
         }
         if config.data.test_noise > 0.0 && !test.is_empty() {
             // On x alone, as in training.
@@ -248,35 +231,12 @@ impl Rows {
     }
 }
 
-/// Fewer training rows than these teach nothing.
-const FEW_ROWS: usize = 20;
-
-/// Whether a column holds few different numbers, all of them whole.
-fn is_whole(values: &[f32], dim: usize, column: usize) -> bool {
-    let most = values.len() / dim / 10;
-    let mut seen = std::collections::HashSet::new();
-    let few_and_whole = values.iter().skip(column).step_by(dim).all(|v| {
-        // Negative zero is zero.
-        v.fract() == 0.0
-            && {
-                seen.insert((v + 0.0).to_bits());
-                true
-            }
-            && seen.len() <= most
-    });
-    few_and_whole && seen.len() > 1
-}
-
 fn simulate_lens(config: &Config) -> Result<Rows> {
     let data = &config.data;
     let outline = data.outline.unwrap_or_default();
     let observed = config.model.kind != Kind::Flow;
-    let columns = Columns {
-        cond_dim: if observed { lens::OBSERVATIONS.len() } else { 0 },
-        dim: lens::DIM,
-        y: if observed { lens::observation_names() } else { Vec::new() },
-        x: lens::column_names(),
-    };
+    let seen = if observed { lens::observation_names() } else { Vec::new() };
+    let columns = Columns::simulated(seen, lens::column_names());
     let mut train = zeros("data.rows", data.rows.unwrap_or(1), columns.row())?;
     let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), columns.row())?;
     let fill = |rows: &mut [f32], first| match observed {
@@ -322,12 +282,12 @@ fn with_threads<R: Send>(threads: u64, f: impl FnOnce() -> R + Send) -> Result<R
     Ok(pool.install(f))
 }
 
-fn read(config: &Config) -> Result<Rows> {
+fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let Some(path) = &config.data.path else {
         let what = "no data: name a preset (lens) or a table (.npy, .csv) to train on";
         return Err(Error::config("data.path", what));
     };
-    let (table, columns) = columns::read(config, path)?;
+    let (table, columns) = columns::read(config, path, init)?;
     let Ok(mut rows) = u32::try_from(table.rows) else {
         return Err(Error::format(path, "has 2^32 rows or more; split it"));
     };
@@ -380,124 +340,4 @@ fn split(table: Table, rows: u32, held_out: usize, seed: u64) -> (Arc<[f32]>, Ve
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::preset::for_tables;
-    use crate::data::lens::Outline;
-    use std::path::Path;
-
-    fn table(folder: &Path, rows: usize) -> Config {
-        let path = folder.join("t.npy");
-        let values = (0..rows * 2).map(|v| v as f32).collect();
-        Table::new(vec![], 2, values).unwrap().write(&path, true).unwrap();
-        let mut config = for_tables();
-        config.data.path = Some(path);
-        config
-    }
-
-    #[test]
-    fn tables_are_split_by_a_seed_and_standardised_by_the_training_rows() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = table(folder.path(), 100);
-        let data = Dataset::load(&config, None).unwrap();
-        assert_eq!((data.train_rows(), data.test_rows(), data.dim, data.name.as_str()), (90, 10, 2, "t"));
-        let mean = data.train.iter().step_by(2).sum::<f32>() / 90.0;
-        assert!(mean.abs() < 1e-5);
-        let rows = data.some_rows(1000).x;
-        assert!(rows.chunks(2).is_sorted_by(|a, b| a[0] < b[0]) && rows.len() == 180);
-        config.data.seed = 2;
-        assert_ne!(Dataset::load(&config, None).unwrap().fingerprint, data.fingerprint);
-    }
-
-    #[test]
-    fn small_tables_train_too() {
-        let folder = tempfile::tempdir().unwrap();
-        for rows in [1, 2, 5] {
-            let mut config = table(folder.path(), rows);
-            let data = Dataset::load(&config, None).unwrap();
-            assert_eq!(data.train_rows() + data.test_rows(), rows);
-            assert!(data.train_rows() > 0 && (data.test_rows() > 0) == (rows > 1));
-            data.complete(&mut config).unwrap();
-            assert_eq!(config.train.batches_per_epoch, Some(1));
-        }
-    }
-
-    #[test]
-    fn columns_of_whole_numbers_and_constants_are_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = table(folder.path(), 100);
-        assert!(Dataset::load(&config, None).unwrap().notes.is_empty(), "all numbers are different");
-        let path = folder.path().join("t.csv");
-        let rows = (0..100).map(|i| format!("{},{},7\n", i % 4, f64::from(i % 4) + 0.5));
-        std::fs::write(&path, "count,half,seven\n".to_owned() + &rows.collect::<String>()).unwrap();
-        config.data.path = Some(path);
-        let notes = Dataset::load(&config, None).unwrap().notes;
-        assert!(notes.len() == 2 && notes[0].contains("only: count;"), "{notes:?}");
-        assert!(notes[1].contains("column seven is constant") && notes[1].contains("data.columns"), "{notes:?}");
-        config.data.rows = Some(15);
-        let notes = Dataset::load(&config, None).unwrap().notes.join("; ");
-        assert!(notes.contains("only 13 training rows") || notes.contains("only 14 training rows"), "{notes}");
-    }
-
-    #[test]
-    fn batches_beyond_the_data_name_the_remedy() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = table(folder.path(), 100);
-        config.train.batch = Some(91);
-        let data = Dataset::load(&config, None).unwrap();
-        let text = data.complete(&mut config).unwrap_err().to_string();
-        assert!(text.contains("train.batch") && text.contains("90") && text.contains("data.validation"), "{text}");
-        config.train.batch = None;
-        config.train.epochs = u64::MAX;
-        assert!(data.complete(&mut config).unwrap_err().to_string().contains("train.epochs"));
-        config.data.rows = Some(101);
-        assert!(Dataset::load(&config, None).unwrap_err().to_string().contains("data.rows"));
-    }
-
-    #[test]
-    fn the_split_keeps_every_row_once_and_in_order() {
-        let values: Vec<f32> = (0..60).map(|v| v as f32).collect();
-        let table = || Table::new(vec![], 2, values.clone()).unwrap();
-        let (train, test) = split(table(), 30, 7, 3);
-        assert_eq!((train.len(), test.len()), (46, 14));
-        assert!(train.is_sorted() && test.is_sorted());
-        let mut all = [&train[..], &test].concat();
-        all.sort_by(f32::total_cmp);
-        assert_eq!(all, values);
-        // The rows that the permutation names first, as in every version.
-        let mut named: Vec<f32> =
-            rng::permutation_on(3, Stream::Split, 0, 30)[..7].iter().map(|&r| 2.0 * r as f32).collect();
-        named.sort_by(f32::total_cmp);
-        assert_eq!(test.iter().step_by(2).copied().collect::<Vec<_>>(), named);
-        let (train, test) = split(table(), 20, 0, 3);
-        assert_eq!((&train[..], &test[..]), (&values[..40], &[][..]));
-    }
-
-    #[test]
-    fn lens_is_the_same_for_any_threads_and_names_its_settings() {
-        let mut config = Preset::Lens.config();
-        config.data.rows = Some(40);
-        config.data.test_rows = Some(0);
-        let data = Dataset::load(&config, None).unwrap();
-        assert_eq!(data.train[..], *lens::generate(40, 1, Outline::Vertices, 0).unwrap().values());
-        assert!(data.test.is_empty() && data.notes.is_empty(), "{:?}", data.notes);
-        config.run.threads = 1;
-        assert_eq!(Dataset::load(&config, None).unwrap().fingerprint, data.fingerprint);
-        config.data.test_rows = Some(1 << 32);
-        assert!(Dataset::load(&config, None).unwrap_err().to_string().contains("data.test_rows"));
-        // More than any address space: 32-bit numbers of rows cannot ask for it, but few columns of a large N could.
-        assert!(zeros("data.rows", 4_000_000_000, 1 << 30).unwrap_err().to_string().contains("data.rows"));
-    }
-
-    #[test]
-    fn test_noise_is_always_the_same() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = table(folder.path(), 50);
-        let plain = Dataset::load(&config, None).unwrap();
-        config.data.test_noise = 0.1;
-        let noisy = Dataset::load(&config, None).unwrap();
-        assert_eq!(noisy.test, Dataset::load(&config, None).unwrap().test);
-        assert_eq!(noisy.train, plain.train);
-        assert!(noisy.test.iter().zip(&plain.test).all(|(a, b)| a != b && (a - b).abs() < 0.6));
-    }
-}
+mod tests;

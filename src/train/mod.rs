@@ -16,6 +16,7 @@ mod figures;
 pub mod folder;
 mod manifest;
 pub mod metrics;
+mod notes;
 mod order;
 pub mod run;
 mod trainer;

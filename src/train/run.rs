@@ -175,7 +175,8 @@ pub fn resume(
         Some((checkpoint, file, _)) => Some(checkpoint.model().map_err(|e| Error::format(file, e.to_string()))?),
         None => config.model.init.as_deref().map(read_model).transpose()?,
     };
-    let rows = Rows::load(&config)?;
+    // Rows that a checkpoint belongs to are those it was trained on, which is told below.
+    let rows = Rows::load(&config, init.as_ref().filter(|_| found.is_none()))?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
             observer.warning(&format!("{error}; going on from the one before it"));

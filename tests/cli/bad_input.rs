@@ -25,7 +25,7 @@ fn missing_and_damaged_tables_are_named() {
         ("quote.csv", &["quote.csv", "the quote opened in line 3 is never closed"]),
         ("empty.npy", &["empty.npy"]),
         ("torn.npy", &["torn.npy"]),
-        ("table.txt", &["table.txt", ".npy or .csv"]),
+        ("table.xlsx", &["table.xlsx", ".npy or .csv"]),
         (".", &["."]),
     ] {
         place.write("keep.npy", "precious");

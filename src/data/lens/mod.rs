@@ -352,6 +352,56 @@ mod tests {
         assert!(observe(&[0.0; 7]).is_err());
     }
 
+    /// The farthest pair of a grid, and of a finer one around it: right to about 1e-4 along the curve.
+    fn by_brute_force(curve: &Curve) -> [f64; 2] {
+        let count = 600;
+        let points = curve.trace(count);
+        let apart = |p: &Point, q: &Point| distance(*p, *q);
+        let pairs = (0..count).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let far = |a: &(usize, usize), b: &(usize, usize)| {
+            apart(&points[a.0], &points[a.1]).total_cmp(&apart(&points[b.0], &points[b.1]))
+        };
+        let (i, j) = pairs.max_by(far).unwrap();
+        let near = |i: usize| (-40..=40).map(move |k| curve.at((i as f64 + f64::from(k) / 40.0) / count as f64));
+        let (first, second): (Vec<Point>, Vec<Point>) = (near(i).collect(), near(j).collect());
+        let pairs = first.iter().flat_map(|p| second.iter().map(move |q| (p, q)));
+        let (p, q) = pairs.max_by(|a, b| apart(a.0, a.1).total_cmp(&apart(b.0, b.1))).unwrap();
+        [(p[0] - q[0]).abs(), (p[1] - q[1]).abs()]
+    }
+
+    #[test]
+    fn observations_are_those_of_brute_force_to_a_thousandth() {
+        for outline in [Outline::Vertices, Outline::Arc] {
+            for row in 0..100 {
+                let shape = Lens::of_row(2, row).coefficients(outline);
+                let [got, want] = [observe(&shape).unwrap(), by_brute_force(&Curve::new(&shape).unwrap())];
+                for axis in 0..2 {
+                    let off = (got[axis] - want[axis]).abs();
+                    assert!(off <= 1e-3, "{outline}, row {row}: {got:?} {want:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn noise_of_observations_has_its_deviation_and_is_the_same_for_any_part_of_the_rows() {
+        let n = 20_000;
+        let (shapes, seen) = generate_with_observations(n, 4, Outline::Vertices, 0).unwrap();
+        let exact: Vec<[f64; 2]> = shapes.iter_rows().map(|row| observe(row).unwrap()).collect();
+        let noise = |axis: usize| seen.iter_rows().zip(&exact).map(move |(y, e)| f64::from(y[axis]) - e[axis]);
+        for axis in 0..2 {
+            let mean = noise(axis).sum::<f64>() / n as f64;
+            let deviation = (noise(axis).map(|d| d * d).sum::<f64>() / n as f64).sqrt();
+            assert!(mean.abs() < 5.0 * 0.05 / (n as f64).sqrt(), "{mean}");
+            assert!((deviation - 0.05).abs() < 5.0 * 0.05 / (2.0 * n as f64).sqrt(), "{deviation}");
+        }
+        let both = noise(0).zip(noise(1)).map(|(a, b)| a * b).sum::<f64>() / n as f64;
+        assert!(both.abs() < 5.0 * 0.0025 / (n as f64).sqrt(), "{both}");
+        let (_, later) = generate_with_observations(5, 4, Outline::Vertices, 100).unwrap();
+        assert_eq!(later.values(), &seen.values()[200..210]);
+        assert_eq!(shapes, generate(n, 4, Outline::Vertices, 0).unwrap());
+    }
+
     #[test]
     fn parameters_have_their_distribution() {
         let n = 40_000u64;
