@@ -188,6 +188,7 @@ fn read_tensor(want: &Tensor, view: &TensorView<'_>, out: &mut [f32]) -> Result<
 mod tests {
     use super::*;
     use crate::Engine;
+    use crate::data::{Bounds, Standardizer};
     use crate::flow::Flow;
 
     #[test]
@@ -205,6 +206,42 @@ mod tests {
         let last = file.weights.len() - 1;
         assert!(message(&|f| f.weights[last] += 0.1).contains("blocks.1.mix.weight"));
         assert!(message(&|f| f.weights[last] = f32::NAN).contains("blocks.1.mix.weight"));
+    }
+
+    /// Units of x lie beside the spec as they always did, those of y below `given`.
+    #[test]
+    fn units_have_their_keys_and_come_back() {
+        let engine = Engine::cpu_with_threads(1).unwrap();
+        let spec = Spec { kind: crate::plan::Kind::Hint, dim: 2, cond_dim: 1, width: 4, ..Spec::default() };
+        let mut file = crate::flow::FlowBuilder::from_spec(spec).build(&engine).unwrap().to_file().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let json = |file: &ModelFile, name: &str| -> serde_json::Value {
+            let path = folder.path().join(name);
+            file.write(&path, false).unwrap();
+            let back = ModelFile::read(&path).unwrap();
+            assert_eq!((&back.x, &back.y), (&file.x, &file.y));
+            let bytes = std::fs::read(&path).unwrap();
+            let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+            serde_json::from_str(&metadata.metadata().as_ref().unwrap()[KEY]).unwrap()
+        };
+        let plain = json(&file, "plain");
+        for key in ["columns", "standardize", "bounds", "given"] {
+            assert!(plain.get(key).is_none(), "{key} is left out where there is none");
+        }
+        let bounds = vec![Bounds { lower: Some(1e-30), upper: Some(1e30) }, Bounds::default()];
+        file.x = Units { columns: vec!["a".into(), "b".into()], bounds, standardize: None };
+        let standardize = Standardizer::fit(&[1.0, 3.0], 1).unwrap();
+        let bounds = vec![Bounds { lower: None, upper: Some(7.0) }];
+        file.y = Units { columns: vec!["c".into()], bounds, standardize: Some(standardize) };
+        let full = json(&file, "full");
+        assert_eq!(full["columns"], serde_json::json!(["a", "b"]));
+        assert_eq!(full["bounds"], serde_json::json!([{"lower": 1e-30, "upper": 1e30}, {}]));
+        let given = serde_json::json!({
+            "columns": ["c"], "bounds": [{"upper": 7.0}], "standardize": {"mean": [2.0], "scale": [1.0]}
+        });
+        assert_eq!(full["given"], given);
+        file.y.bounds.push(Bounds::default());
+        assert!(file.check().unwrap_err().to_string().contains("bounds of the conditions"));
     }
 
     /// A file of a few hundred bytes that claims billions of fixed weights: refused before any of them is allocated.

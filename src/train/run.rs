@@ -13,7 +13,7 @@ use super::folder::{self, RunFolder, model_of, read_model};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
-use super::verdict::worse_at_the_end;
+use super::verdict::{already_finished, worse_at_the_end};
 use crate::config::{Config, Given, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -208,19 +208,6 @@ pub fn resume(
     let last = reports.last().copied();
     let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last, warned: false };
     run.train(observer)
-}
-
-/// What is said of a run that has nothing left to do.
-fn already_finished(folder: &RunFolder, config: &Config, kept: Option<Kept>) -> String {
-    let (path, model) = (folder.path().display(), folder.model());
-    let anew = format!("start a new run with --init {}", model.display());
-    match kept.filter(|kept| kept.stopped_early).and_then(|kept| kept.in_words(&config.train)) {
-        Some(text) => format!(
-            "{path} is finished: {text}. To train on, raise train.patience in {} (0: never stop) and resume again, or {anew}",
-            folder.config().display()
-        ),
-        _ => format!("{path} is finished: all {} epochs are done. To train on, {anew}", config.train.epochs),
-    }
 }
 
 /// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is

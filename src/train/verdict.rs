@@ -1,6 +1,8 @@
 //! What the course of a finished training says: unstable, overfitted, or nothing to tell.
 
+use super::best::Kept;
 use super::dataset::Dataset;
+use super::folder::RunFolder;
 use super::metrics::EpochReport;
 use crate::config::{Config, Keep};
 
@@ -41,6 +43,19 @@ pub(super) fn worse_at_the_end(reports: &[EpochReport], config: &Config, data: &
             best.epoch
         )
     })
+}
+
+/// What is said of a run that has nothing left to do.
+pub(super) fn already_finished(folder: &RunFolder, config: &Config, kept: Option<Kept>) -> String {
+    let (path, model) = (folder.path().display(), folder.model());
+    let anew = format!("start a new run with --init {}", model.display());
+    match kept.filter(|kept| kept.stopped_early).and_then(|kept| kept.in_words(&config.train)) {
+        Some(text) => format!(
+            "{path} is finished: {text}. To train on, raise train.patience in {} (0: never stop) and resume again, or {anew}",
+            folder.config().display()
+        ),
+        _ => format!("{path} is finished: all {} epochs are done. To train on, {anew}", config.train.epochs),
+    }
 }
 
 #[cfg(test)]
