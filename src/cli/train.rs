@@ -56,7 +56,7 @@ pub(super) struct Train {
     /// Seed of initial weights, order and noise [default: 1]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     seed: Option<u64>,
-    /// Epochs [default: 200; lens 50]
+    /// Epochs [default: 400; lens 50]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     epochs: Option<u64>,
     /// Rows of a batch [default: rows / 100, within 32 to 10000; lens 10000]
