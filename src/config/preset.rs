@@ -6,8 +6,8 @@
 //! 50 epochs of batches twice as large at twice the rate, LL rose from 1.58 to 1.62 on the 16,000 rows of simulated two
 //! moons and their parameters, where 1.66 is the limit; in 16 seconds on two cores. As a `hint`, whose posteriors must be
 //! right, the same data reached a loss of -2.39 (rate 0.01), -3.25 (0.005), -3.30 (0.003) and -3.32 (0.002), C2ST 0.71 at the
-//! first and 0.57 at 0.003; twice the epochs, 400, brought the loss from -3.30 to -3.49, of -3.53 possible, in 77 seconds. Results of two seeds may be 0.3 apart on
-//! data of sharp edges. Tables of a thousand rows are overfitted long before the end: the model of the best epoch is kept
+//! first and 0.57 at 0.003; twice the epochs, 400, brought the loss from -3.30 to -3.49, of -3.53 possible, in
+//! 77 seconds. Results of two seeds may be 0.3 apart on data of sharp edges. Tables of a thousand rows are overfitted long before the end: the model of the best epoch is kept
 //! (LL -0.09 where the last had -127), and the training stops after 40 epochs without a better one; 30 were too few for two
 //! of fourteen trainings. The schedule goes over all epochs nevertheless: tables of 20,000 rows need its low end.
 //!
