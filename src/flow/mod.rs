@@ -76,7 +76,7 @@ impl Flow {
     /// Reads a model file (spec, section 7) and puts it on a device.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Format`] naming the file, [`Error::Device`] where the device cannot hold the model.
+    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device cannot hold the model.
     pub fn load(path: &Path, engine: &Engine) -> Result<Self> {
         Self::from_file(ModelFile::read(path)?, engine)
     }
@@ -84,7 +84,7 @@ impl Flow {
     /// Puts a model that is in memory on a device.
     ///
     /// # Errors
-    /// [`Error::Shape`] where weights, names or standardisation do not fit the plan, [`Error::Device`] where the device
+    /// [`crate::Error::Shape`] where weights, names or standardisation do not fit the plan, [`crate::Error::Device`] where the device
     /// cannot hold the model.
     pub fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
@@ -105,7 +105,7 @@ impl Flow {
     /// The model with its present weights, as it would be written to a file.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] where the weights cannot be read back.
+    /// [`crate::Error::DeviceLost`] where the weights cannot be read back.
     pub fn to_file(&self) -> Result<ModelFile> {
         let weights = self.loaded().session.read(Values::Weights)?;
         Ok(ModelFile {
@@ -120,7 +120,7 @@ impl Flow {
     /// Writes the model file atomically.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the file exists and `force` is not set, [`Error::Io`] where it cannot be written.
+    /// [`crate::Error::Exists`] where the file exists and `force` is not set, [`crate::Error::Io`] where it cannot be written.
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
         self.to_file()?.write(path, force)
     }
@@ -178,7 +178,7 @@ impl Flow {
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N, [`Error::Config`] where the model has conditions.
+    /// [`crate::Error::Shape`] where the length of `x` is not a multiple of N, [`crate::Error::Config`] where the model has conditions.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         self.unconditional()?.encode(x)
     }
@@ -203,7 +203,7 @@ impl Flow {
     /// `n` samples, row-major (n, N). Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] where the device fails, [`Error::Config`] where the model has conditions.
+    /// [`crate::Error::DeviceLost`] where the device fails, [`crate::Error::Config`] where the model has conditions.
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_from(n, seed, 0)
     }
@@ -223,7 +223,7 @@ impl Flow {
     /// standardised rows, as in training.
     ///
     /// # Errors
-    /// [`Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`Error::Config`] where the model has
+    /// [`crate::Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`crate::Error::Config`] where the model has
     /// conditions.
     pub fn loss_gradients(&self, x: &[f32]) -> Result<(f32, Gradients)> {
         self.unconditional()?.loss_gradients(x)
@@ -233,7 +233,7 @@ impl Flow {
     /// `d_z` (B, N) and `d_log_det` (B). `d_z = -z` and `d_log_det = 1` give the gradient of the log-density in x.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the lengths do not agree, [`Error::Config`] where the model has conditions.
+    /// [`crate::Error::Shape`] where the lengths do not agree, [`crate::Error::Config`] where the model has conditions.
     pub fn vjp(&self, x: &[f32], d_z: &[f32], d_log_det: &[f32]) -> Result<Gradients> {
         self.unconditional()?.vjp(x, d_z, d_log_det)
     }
