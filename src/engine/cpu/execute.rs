@@ -69,7 +69,7 @@ impl Model {
         }
     }
 
-    /// Runs an operation; `short` leaves out the gradients of columns that nobody reads (1 to 2 % of a step).
+    /// Runs an operation; `short` leaves out the gradients of columns that nobody reads.
     fn execute(&self, op: &Op, short: bool, tile: &mut Tile, place: &Place<'_>, gradients: &mut Gradients<'_>) -> f64 {
         let shape = tile.shape();
         let (weights, scale) = (self.weights.as_slice(), self.plan.spec.scale);
