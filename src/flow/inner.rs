@@ -111,7 +111,7 @@ fn last_lane(mut outputs: Vec<Vec<f32>>) -> Encoded {
 }
 
 /// Rows [y, x] of their two parts.
-pub(super) fn join_rows(y: &[f32], x: &[f32], rows: usize) -> Vec<f32> {
+pub(crate) fn join_rows(y: &[f32], x: &[f32], rows: usize) -> Vec<f32> {
     let (c, n) = (y.len() / rows.max(1), x.len() / rows.max(1));
     let mut joined = Vec::with_capacity(rows * (c + n));
     for row in 0..rows {

@@ -10,7 +10,7 @@ use crate::config::{Config, Preset};
 use crate::data::fourier::Curve;
 use crate::data::lens::{self, Lens};
 use crate::error::{Error, Result};
-use crate::flow::{Flow, Lanes};
+use crate::flow::{Flow, Lanes, join_rows};
 use crate::plan::Kind;
 use crate::report::{
     LossHistory, LossPoint, Outline, correlation, fourier_blocks, loss_curves, marginals, outlines, pairs,
@@ -84,16 +84,10 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     } else {
         [&data.y.columns[..], &data.x.columns].concat()
     };
-    let (rows, drawn) = (side_by_side(&rows, data), side_by_side(&drawn, data));
+    let [rows, drawn] = [rows, drawn].map(|lanes| join_rows(&lanes.y, &lanes.x, lanes.x.len() / data.dim));
     let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &names);
     let shapes = marginals(&plots.join(picture::MARGINALS), &rows, &drawn, n, &names);
     map.and(shapes).and(pairs(&plots.join(picture::PAIRS), &rows, &drawn, n, &names))
-}
-
-/// Rows [y, x].
-fn side_by_side(lanes: &Lanes<Vec<f32>>, data: &Dataset) -> Vec<f32> {
-    let (c, n) = (data.cond_dim, data.dim);
-    (0..lanes.x.len() / n).flat_map(|i| lanes.y[i * c..][..c].iter().chain(&lanes.x[i * n..][..n])).copied().collect()
 }
 
 /// Samples for one held-out observation, beside the shapes of the data whose observations come nearest to it (paper, figure
