@@ -5,6 +5,7 @@ mod common;
 
 mod bad_input;
 mod commands;
+mod conditional;
 mod fixtures;
 mod resume;
 mod settings;

@@ -40,7 +40,8 @@ impl Tiling {
         let vectors = rows.div_ceil(LANES);
         // A group that has few samples spends its time on its gradients' sums rather than on products.
         let groups = groups(plan).min(rows.div_ceil(GROUP_ROWS)).max(1);
-        let per_group = rows.div_ceil(groups * target(plan)).max(1);
+        let share = groups * target(plan);
+        let per_group = ((rows + share / 2) / share).max(1);
         let tiles = (groups * per_group).min(vectors).max(1);
         Self { rows, tiles, groups: groups.min(tiles) }
     }

@@ -1,0 +1,336 @@
+//! Conditional models as a user meets them: conditions from a file or from columns, posteriors, densities of each kind,
+//! bounds, and every kind of bad input.
+
+use hintflow::data::Table;
+
+use crate::tool::Place;
+
+const SMALL: &str = "--device cpu --epochs 4 --set model.blocks=2 --set model.width=8";
+
+impl Place {
+    /// Conditions `u`, `v` in `y.csv` and two columns of x in `x.csv`; both in `both.csv`.
+    fn pairs(&self, rows: usize) {
+        let line = |i: usize| {
+            let t = i as f64 / rows as f64;
+            let (u, v) = ((17.0 * t).sin(), (31.0 * t).cos());
+            let noise = |k: usize| 0.2 * ((i * k) % 101) as f64 / 101.0;
+            (format!("{u:.5},{v:.5}"), format!("{:.5},{:.5}", 0.5 + u * v + noise(7919), 10.0 + u + noise(104_729)))
+        };
+        let (y, x): (Vec<_>, Vec<_>) = (0..rows).map(line).unzip();
+        let both: Vec<_> = y.iter().zip(&x).map(|(y, x)| format!("{y},{x}")).collect();
+        for (name, header, lines) in [("y.csv", "u,v", y), ("x.csv", "a,b", x), ("both.csv", "u,v,a,b", both)] {
+            self.write(name, format!("{header}\n{}\n", lines.join("\n")));
+        }
+    }
+
+    /// Trains a model of x given y into the folder `kind`.
+    fn posterior(&self, kind: &str) {
+        self.pairs(200);
+        self.line(&format!("train x.csv --given y.csv --set model.kind={kind} --out {kind} {SMALL}")).good();
+    }
+
+    fn table_of(&self, name: &str) -> Table {
+        Table::read(self.path(name)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// What `log-prob` prints, a number a row.
+    fn densities(&self, line: &str) -> Vec<f64> {
+        self.line(&format!("log-prob {line} --device cpu")).good().stdout.lines().map(|l| l.parse().unwrap()).collect()
+    }
+}
+
+fn assert_close(got: impl IntoIterator<Item = f64>, expected: impl IntoIterator<Item = f64>, tolerance: f64) {
+    let (got, expected): (Vec<_>, Vec<_>) = (got.into_iter().collect(), expected.into_iter().collect());
+    assert_eq!(got.len(), expected.len());
+    for (i, (a, b)) in got.iter().zip(&expected).enumerate() {
+        assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{i}: {a} {b}");
+    }
+}
+
+#[test]
+fn conditions_come_from_a_file_or_from_columns() {
+    let place = Place::new();
+    place.posterior("hint");
+    let train = |given: &str, out: &str| {
+        place.line(&format!("train both.csv --given {given} --set model.kind=hint --out {out} {SMALL}")).good();
+    };
+    train("u,v", "names");
+    train("1,2", "numbers");
+    let model = place.read("hint/model.safetensors");
+    assert!(place.read("names/model.safetensors") == model && place.read("numbers/model.safetensors") == model);
+
+    // A file of both has its columns found by name, in any order.
+    let alone = place.densities("hint x.csv --given y.csv");
+    assert_eq!(place.densities("names both.csv"), alone);
+    place.line("train --config hint/config.toml --out again").good();
+    assert_eq!(place.read("again/model.safetensors"), model);
+    let manifest: serde_json::Value = serde_json::from_str(&place.text("hint/manifest.json")).unwrap();
+    assert_eq!(manifest["status"], "finished");
+}
+
+#[test]
+fn a_hint_knows_three_densities() {
+    let place = Place::new();
+    place.posterior("hint");
+    let posterior = place.densities("hint x.csv --given y.csv");
+    let joint = place.densities("hint x.csv --given y.csv --of joint");
+    let evidence = place.densities("hint y.csv --of evidence");
+    assert_eq!(posterior.len(), 200);
+    assert_close(joint.iter().copied(), posterior.iter().zip(&evidence).map(|(p, e)| p + e), 1e-5);
+    assert_eq!(place.densities("hint x.csv --given y.csv --of posterior"), posterior);
+    assert!(posterior.iter().zip(&joint).any(|(p, j)| (p - j).abs() > 0.1));
+}
+
+#[test]
+fn latent_vectors_and_log_determinants_are_those_of_both_lanes() {
+    let place = Place::new();
+    place.posterior("hint");
+    place.line("encode hint x.csv --given y.csv -o z.csv --log-det ld.csv --device cpu").good();
+    let (z, log_det) = (place.table_of("z.csv"), place.table_of("ld.csv"));
+    assert_eq!(z.columns, ["z_y1", "z_y2", "z_x1", "z_x2"]);
+    assert_eq!(log_det.columns, ["log_det_y", "log_det_x"]);
+    let density = |lane: usize| {
+        z.iter_rows().zip(log_det.iter_rows()).map(move |(z, ld)| {
+            let square: f64 = z[2 * lane..][..2].iter().map(|&z| f64::from(z).powi(2)).sum();
+            f64::from(ld[lane]) - square / 2.0 - (2.0 * std::f64::consts::PI).ln()
+        })
+    };
+    assert_close(place.densities("hint y.csv --of evidence"), density(0), 1e-4);
+    assert_close(place.densities("hint x.csv --given y.csv"), density(1), 1e-4);
+
+    // [z_y, z_x] goes back to [y, x]; z_x with conditions to x.
+    place.line("decode hint z.csv -o both_back.csv --device cpu").good();
+    let (back, both) = (place.table_of("both_back.csv"), place.table_of("both.csv"));
+    assert_eq!(back.columns, both.columns);
+    let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
+    assert_close(wide(back.values()), wide(both.values()), 1e-4);
+    let z_x: Vec<f32> = z.iter_rows().flat_map(|row| row[2..].to_vec()).collect();
+    hintflow::data::write_table(&place.path("z_x.npy"), &[], 200, 2, &z_x, false).unwrap();
+    place.line("decode hint z_x.npy --given y.csv -o back.csv --device cpu").good();
+    let (back, x) = (place.table_of("back.csv"), place.table_of("x.csv"));
+    assert_eq!(back.columns, ["a", "b"]);
+    assert_close(wide(back.values()), wide(x.values()), 1e-4);
+}
+
+#[test]
+fn a_cinn_goes_there_and_back_and_passes_its_check() {
+    let place = Place::new();
+    place.posterior("cinn");
+    place.line("encode cinn x.csv --given y.csv -o z.npy --log-det ld.npy --device cpu").good();
+    assert_eq!((place.table_of("z.npy").dim(), place.table_of("ld.npy").dim()), (2, 1));
+    place.line("decode cinn z.npy --given y.csv -o back.csv --device cpu").good();
+    let wide = |name: &str| place.table_of(name).values().iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
+    assert_close(wide("back.csv"), wide("x.csv"), 1e-4);
+    let done = place.line("check cinn x.csv --given y.csv --device cpu").good();
+    assert!(done.stdout.contains("ok") && !done.stdout.contains("FAILED"), "{}", done.stdout);
+    let done = place.line("train x.csv --given y.csv --set model.kind=hint --device cpu --out hint --epochs 2").good();
+    assert!(!done.stderr.contains("panicked"));
+    let done = place.line("check hint x.csv --given y.csv --device cpu").good();
+    assert!(done.stdout.contains("ok") && !done.stdout.contains("FAILED"), "{}", done.stdout);
+}
+
+#[test]
+fn samples_of_one_and_of_several_observations() {
+    let place = Place::new();
+    place.posterior("hint");
+    place.write("one.csv", "u,v\n0.5,0.25\n");
+    place.write("three.csv", "v,u\n0.25,0.5\n-0.5,0.1\n0.7,-0.9\n");
+    let one = place.line("sample hint --given one.csv -n 5 --device cpu").good().stdout;
+    assert!(one.starts_with("a,b\n") && one.lines().count() == 6, "{one}");
+
+    // Rows of the first observation are the same with others beside it.
+    let three = place.line("sample hint --given three.csv -n 5 --device cpu").good().stdout;
+    let lines: Vec<_> = three.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("observation,a,b", 16));
+    for (i, line) in lines[1..].iter().enumerate() {
+        assert!(line.starts_with(&format!("{},", i / 5 + 1)), "{line}");
+    }
+    assert_eq!(
+        lines[1..6].iter().map(|l| l[2..].to_owned()).collect::<Vec<_>>(),
+        one.lines().skip(1).collect::<Vec<_>>()
+    );
+    // And whatever -n is.
+    let few = place.line("sample hint --given three.csv -n 2 --device cpu").good().stdout;
+    let (few, lines) = (few.lines().collect::<Vec<_>>(), &lines[1..]);
+    assert_eq!(few[1..], [lines[0], lines[1], lines[5], lines[6], lines[10], lines[11]]);
+
+    place.line("sample hint --given three.csv -n 5 -o s.npy --device cpu").good();
+    let bytes = place.read("s.npy");
+    assert!(String::from_utf8_lossy(&bytes[..128]).contains("'shape': (3, 5, 2)"));
+    place.line("sample hint --given three.csv -n 5 -o s.csv --device cpu").good();
+    assert_eq!(place.text("s.csv"), three);
+
+    // Without observations a hint draws both; a cinn cannot.
+    let joint = place.line("sample hint -n 4 --device cpu").good().stdout;
+    assert!(joint.starts_with("u,v,a,b\n") && joint.lines().count() == 5, "{joint}");
+    place.posterior("cinn");
+    place.line("sample cinn -n 4 --device cpu").fails(2, &["--given", "2 conditions (u, v)"]);
+    let drawn = place.line("sample cinn --given one.csv -n 4 --device cpu").good().stdout;
+    assert_eq!(drawn.lines().count(), 5);
+}
+
+#[test]
+fn unusual_observations_are_warned_of() {
+    let place = Place::new();
+    place.posterior("hint");
+    place.write("usual.csv", "u,v\n0.5,0.25\n");
+    place.write("unusual.csv", "u,v\n40,-40\n");
+    place.write("mixed.csv", "u,v\n0.5,0.25\n40,-40\n0.1,0.3\n");
+    let said = |file: &str| place.line(&format!("sample hint --given {file} -n 1 --device cpu")).good().stderr;
+    let text = said("usual.csv");
+    assert!(text.contains("log p(y) of the observation is") && !text.contains("do not trust"), "{text}");
+    assert!(said("unusual.csv").contains("do not trust its posterior"));
+    let text = said("mixed.csv");
+    assert!(text.contains("1 of 3 observations") && text.contains("Rows 2"), "{text}");
+    // Only a hint has p(y).
+    place.posterior("cinn");
+    let text = place.line("sample cinn --given unusual.csv -n 1 --device cpu").good().stderr;
+    assert!(!text.contains("log p(y)"), "{text}");
+}
+
+#[test]
+fn samples_stay_inside_bounds() {
+    let place = Place::new();
+    place.pairs(200);
+    for kind in ["hint", "cinn"] {
+        let bounds = "--set columns.a.lower=-1 --set columns.a.upper=2 --set columns.b.lower=8.5";
+        place.line(&format!("train x.csv --given y.csv --set model.kind={kind} {bounds} --out {kind} {SMALL}")).good();
+        place.write("far.csv", "u,v\n0.5,0.25\n30,30\n-9,9\n");
+        place.line(&format!("sample {kind} --given far.csv -n 300 -o {kind}.csv --device cpu")).good();
+        let samples = place.table_of(&format!("{kind}.csv"));
+        assert_eq!((samples.rows, samples.dim()), (900, 3));
+        for row in samples.iter_rows() {
+            assert!((-1.0..=2.0).contains(&row[1]) && row[2] >= 8.5, "{row:?}");
+        }
+        // Their density is finite inside, and a row outside is named.
+        assert!(place.densities(&format!("{kind} x.csv --given y.csv")).iter().all(|d| d.is_finite()));
+    }
+    place.write("outside.csv", "a,b\n0.5,9.5\n0.5,8\n");
+    place.write("y2.csv", "u,v\n0.5,0.5\n0.2,0.2\n");
+    place
+        .line("log-prob hint outside.csv --given y2.csv --device cpu")
+        .fails(1, &["outside.csv", "row 2", "column 2", "`b`", "8.5"]);
+    let bounds = "--set columns.b.lower=9.5 --set model.kind=hint";
+    place
+        .line(&format!("train x.csv --given y.csv {bounds} --out new {SMALL}"))
+        .fails(1, &["x.csv", "row ", "`b`", "9.5"]);
+    place
+        .line(&format!("train x.csv --given y.csv --set model.kind=hint --set columns.u.upper=0 --out new {SMALL}"))
+        .fails(1, &["y.csv", "row ", "`u`"]);
+    place
+        .line(&format!("train x.csv --given y.csv --set model.kind=hint --set columns.w.upper=0 --out new {SMALL}"))
+        .fails(2, &["columns.w", "did you mean"]);
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+fn constant_columns_are_named_and_kept() {
+    let place = Place::new();
+    place.pairs(100);
+    let with_constant: String = place.text("both.csv").lines().map(|l| format!("{l},7\n")).collect();
+    place.write("both.csv", with_constant.replacen(",7\n", ",seven\n", 1));
+    let done = place.line(&format!("train both.csv --given u,seven --set model.kind=hint --out run {SMALL}")).good();
+    assert!(done.stderr.contains("seven"), "{}", done.stderr);
+    place.write("seen.csv", "u,seven\n0.2,7\n");
+    let samples = place.line("sample run --given seen.csv -n 3 --device cpu").good().stdout;
+    assert!(samples.starts_with("v,a,b\n"), "{samples}");
+}
+
+#[test]
+fn a_stopped_conditional_training_goes_on() {
+    let place = Place::new();
+    place.posterior("hint");
+    let line = format!("train x.csv --given y.csv --set model.kind=hint {SMALL}").replace("--epochs 4", "--epochs 2");
+    place.line(&format!("{line} --out short")).good();
+    place.line("train --resume short --epochs 4 --set run.device=cpu").fails(2, &["--resume"]);
+    // Cut off after two of four epochs: the same bits as in one go.
+    let long =
+        format!("train x.csv --given y.csv --set model.kind=hint {SMALL} --out cut --set run.checkpoint_every=1");
+    place.line(&long).good();
+    let mut checkpoints = place.names("cut/checkpoints");
+    checkpoints.retain(|name| name.ends_with(".safetensors"));
+    let (first, later) = checkpoints.split_first().expect("checkpoints");
+    assert!(!later.is_empty());
+    for name in later {
+        std::fs::remove_file(place.path(format!("cut/checkpoints/{name}"))).unwrap();
+    }
+    std::fs::remove_file(place.path("cut/model.safetensors")).unwrap();
+    place.line(&format!("sample cut/checkpoints/{first} --given y.csv -n 1 --device cpu")).good();
+    place.line("train --resume cut").good();
+    assert_eq!(place.read("cut/model.safetensors"), place.read("hint/model.safetensors"));
+}
+
+#[test]
+fn bad_conditions_in_training_are_named() {
+    let place = Place::new();
+    place.pairs(50);
+    place.write("nan.csv", place.text("y.csv").replacen("0.00000", "nan", 1));
+    place.write("short.csv", place.text("y.csv").lines().take(41).collect::<Vec<_>>().join("\n"));
+    place.write("same.csv", place.text("y.csv").replacen("u,v", "u,a", 1));
+    let hint = "--set model.kind=hint";
+    for (line, code, words) in [
+        ("train x.csv --given nan.csv HINT", 1, &["nan.csv", "row 1", "column 1", "`u`"][..]),
+        ("train x.csv --given short.csv HINT", 1, &["short.csv", "40 rows", "x.csv", "50"]),
+        ("train x.csv --given missing.csv HINT", 1, &["missing.csv"]),
+        ("train x.csv --given same.csv HINT", 2, &["`a`", "rename one"]),
+        ("train both.csv --given u,u HINT", 2, &["data.given", "u", "twice"]),
+        ("train both.csv --given u,1 HINT", 2, &["u", "twice"]),
+        ("train both.csv --given u,w HINT", 2, &["`w`", "u, v, a, b"]),
+        ("train both.csv --given u,v,a,b HINT", 2, &["none is left"]),
+        ("train both.csv --given u --set data.columns=u,a HINT", 2, &["u", "not both"]),
+        ("train x.csv --given y.csv", 2, &["given", "flow"]),
+        ("train x.csv --given y.csv --set model.kind=flow", 2, &["given", "flow"]),
+        ("train x.csv HINT", 2, &["`hint` needs conditions", "--given"]),
+        ("train x.csv --set model.kind=cinn", 2, &["`cinn` needs conditions", "--given"]),
+        ("train lens --given y.csv HINT", 2, &["given"]),
+        ("train x.csv --given y.csv --set model.kind=hints", 2, &["hint"]),
+    ] {
+        let line = line.replace("HINT", hint);
+        println!("{line}");
+        place.line(&format!("{line} --out new {SMALL}")).fails(code, words);
+        assert!(!place.path("new").exists(), "{line}");
+    }
+}
+
+#[test]
+fn bad_conditions_of_a_trained_model_are_named() {
+    let place = Place::new();
+    place.posterior("hint");
+    place.posterior("cinn");
+    place.write("four.csv", "1,2,3,4\n5,6,7,8\n");
+    place.write("names.csv", "u,w\n1,2\n");
+    place.write("nan.csv", "u,v\n0.1,0.2\n0.1,nan\n");
+    place.write("short.csv", "u,v\n0.1,0.2\n0.1,0.3\n");
+    let before = place.read("y.csv");
+    for kind in ["hint", "cinn"] {
+        for (line, code, words) in [
+            ("sample K --given four.csv -n 2", 1, &["four.csv", "trained with 2 conditions (u, v)", "4"][..]),
+            ("sample K --given names.csv -n 2", 1, &["names.csv", "`v`"]),
+            ("sample K --given nan.csv -n 2", 1, &["nan.csv", "row 2", "column 2", "`v`"]),
+            ("sample K --given missing.csv -n 2", 1, &["missing.csv"]),
+            ("sample K --given y.csv -n 2 -o y.csv --force", 2, &["y.csv", "would be replaced"]),
+            ("log-prob K x.csv --given short.csv", 2, &["--given", "2 rows", "200 rows of x.csv"]),
+            ("log-prob K x.csv", 2, &["--given", "2 conditions (u, v)"]),
+            ("encode K x.csv -o z.npy", 2, &["--given", "2 conditions (u, v)"]),
+            ("encode K x.csv --given four.csv -o z.npy", 1, &["four.csv", "2 conditions (u, v)"]),
+            ("check K x.csv", 2, &["--given"]),
+            ("decode K x.csv --given short.csv -o z.npy", 2, &["--given", "2 rows", "200"]),
+        ] {
+            let line = line.replace('K', kind);
+            println!("{line}");
+            place.line(&format!("{line} --device cpu")).fails(code, words);
+            assert!(!place.path("z.npy").exists(), "{line}");
+        }
+    }
+    assert_eq!(place.read("y.csv"), before);
+    place.line("log-prob cinn x.csv --given y.csv --of evidence --device cpu").fails(2, &["--of", "`cinn`", "`hint`"]);
+    place.line("sample cinn -n 3 --device cpu").fails(2, &["--given"]);
+    place.line("decode cinn x.csv -o z.npy --device cpu").fails(2, &["--given"]);
+    place.trained();
+    place.line("sample run --given y.csv -n 3 --device cpu").fails(2, &["--given", "unconditional"]);
+    place.line("log-prob run table.csv --given y.csv --device cpu").fails(2, &["--given", "unconditional"]);
+    place.line("log-prob run table.csv --of joint --device cpu").fails(2, &["--of", "`flow`"]);
+    place
+        .line("train x.csv --given y.csv --set model.kind=hint --init run --device cpu --out new")
+        .fails(2, &["model.kind"]);
+}
