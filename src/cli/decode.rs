@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::data::{Table, check_table_output, write_table};
+use hintflow::data::{Table, check_table_output, side_by_side, write_table};
 use hintflow::plan::Kind;
 use hintflow::{Error, Flow, Result};
 
@@ -70,5 +70,5 @@ fn both_lanes(flow: &Flow, path: &Path) -> Result<(Vec<String>, usize, Vec<f32>)
     let part =
         |range: std::ops::Range<usize>| z.iter_rows().flat_map(|row| row[range.clone()].to_vec()).collect::<Vec<_>>();
     let lanes = flow.decode_joint(&part(0..c), &part(c..dim))?;
-    Ok((output::joint_names(flow), dim, output::side_by_side(&lanes.y, &lanes.x, z.rows)))
+    Ok((output::joint_names(flow), dim, side_by_side(&lanes.y, &lanes.x, z.rows)))
 }

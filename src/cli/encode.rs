@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::{check_table_output, write_table, write_vector};
+use hintflow::data::{check_table_output, side_by_side, write_table, write_vector};
 use hintflow::flow::Encoded;
 use hintflow::plan::Kind;
 use hintflow::{Flow, Result};
@@ -88,9 +88,9 @@ impl Latent {
         Ok(Self {
             rows: count,
             names: [numbered("z_y", spec.cond_dim), numbered("z_x", spec.dim)].concat(),
-            z: output::side_by_side(&lanes.y.z, &lanes.x.z, count),
+            z: side_by_side(&lanes.y.z, &lanes.x.z, count),
             log_det_names: ["log_det_y", "log_det_x"].map(String::from).to_vec(),
-            log_det: output::side_by_side(&lanes.y.log_det, &lanes.x.log_det, count),
+            log_det: side_by_side(&lanes.y.log_det, &lanes.x.log_det, count),
         })
     }
 }

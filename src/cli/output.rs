@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use hintflow::data::csv::csv_to;
 use hintflow::{Error, Flow, Result};
 
 /// A buffered stdout. Call [`finish`] on it.
@@ -68,38 +69,18 @@ pub(super) fn joint_names(flow: &Flow) -> Vec<String> {
     if y.is_empty() || x.is_empty() { Vec::new() } else { [y, x].concat() }
 }
 
-/// Rows of two tables of `rows` rows, side by side.
-pub(super) fn side_by_side(left: &[f32], right: &[f32], rows: usize) -> Vec<f32> {
-    let [l, r] = [left, right].map(|values| values.len() / rows.max(1));
-    (0..rows).flat_map(|i| left[i * l..][..l].iter().chain(&right[i * r..][..r])).copied().collect()
-}
-
 /// Prints rows as CSV, with a header where the columns have names.
 pub(super) fn csv(names: &[String], dim: usize, values: &[f32]) -> anyhow::Result<()> {
-    let mut writer = ::csv::Writer::from_writer(stdout());
-    if !names.is_empty() {
-        writer.write_record(names)?;
-    }
-    for row in values.chunks_exact(dim) {
-        writer.write_record(row.iter().map(|v| v.to_string()))?;
-    }
-    Ok(writer.flush()?)
+    Ok(csv_to(stdout(), names, dim, values)?)
 }
 
 /// Whether an error is about stdout: one of the library is about a file that the user named, any other is not.
 pub(super) fn is_of_stdout(error: &anyhow::Error) -> bool {
-    error.is::<io::Error>() || error.is::<::csv::Error>()
+    error.is::<io::Error>()
 }
 
 /// Whether an error says that nobody reads stdout any more.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     // An error of the library is about a file the user named, never about stdout.
-    let broken = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    if let Some(e) = error.downcast_ref::<io::Error>() {
-        return broken(e);
-    }
-    match error.downcast_ref::<::csv::Error>().map(::csv::Error::kind) {
-        Some(::csv::ErrorKind::Io(e)) => broken(e),
-        _ => false,
-    }
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }

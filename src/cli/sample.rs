@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hintflow::data::table::with_group;
-use hintflow::data::{Table, check_table_output, write_groups, write_table};
+use hintflow::data::{Table, check_table_output, side_by_side, write_groups, write_table};
 use hintflow::plan::Kind;
 use hintflow::{Error, Flow, Result};
 
@@ -71,7 +71,7 @@ impl Sample {
             (None, Kind::Hint) => {
                 let draw = |n, first| {
                     let lanes = flow.sample_joint_from(n, self.seed, first as u64)?;
-                    Ok(output::side_by_side(&lanes.y, &lanes.x, n))
+                    Ok(side_by_side(&lanes.y, &lanes.x, n))
                 };
                 let dim = flow.spec().latent_dim();
                 self.write(&output::joint_names(&flow), &self.draw(self.n, dim, draw)?, dim)

@@ -327,11 +327,15 @@ fn remove(table: &mut Table, key: &str) {
 
 /// Whether the settings describe the model of the file that training starts from.
 fn agrees(config: &Config, spec: &Spec, path: &Path) -> Result<()> {
-    let wanted = config.model.spec(spec.dim, spec.cond_dim)?;
     let differs = |key: &str, file: String, wanted: String| {
         let what = format!("is {wanted}, but {} has {file}; leave it out to take the file's", path.display());
         Err(Error::config(key, what))
     };
+    // First, as a model of another kind may not have the file's conditions.
+    if config.model.kind != spec.kind {
+        return differs("model.kind", spec.kind.name().into(), config.model.kind.name().into());
+    }
+    let wanted = config.model.spec(spec.dim, spec.cond_dim)?;
     macro_rules! same {
         ($($field:ident),*) => {
             $(if wanted.$field != spec.$field {
@@ -340,7 +344,7 @@ fn agrees(config: &Config, spec: &Spec, path: &Path) -> Result<()> {
             })*
         };
     }
-    same!(kind, blocks, condition_on, mixing, mix_first, scale, width);
+    same!(blocks, condition_on, mixing, mix_first, scale, width);
     if wanted.depth != spec.depth.min(crate::plan::spec::FULL_DEPTH) {
         return differs("model.depth", spec.depth.to_string(), wanted.depth.to_string());
     }

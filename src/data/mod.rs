@@ -20,7 +20,7 @@ pub use atomic::write_atomic;
 pub use csv::{read_csv, write_csv};
 pub use npy::{read_npy, write_npy};
 pub use standardize::Standardizer;
-pub use table::{Table, check_table_output, write_groups, write_table, write_vector};
+pub use table::{Table, check_table_output, side_by_side, write_groups, write_table, write_vector};
 pub use units::{Bounds, Units};
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.

@@ -153,11 +153,10 @@ impl Table {
     pub(crate) fn beside(&self, right: &Self) -> Result<Self> {
         let named = !self.columns.is_empty() && !right.columns.is_empty();
         let columns = if named { [&self.columns[..], &right.columns].concat() } else { Vec::new() };
-        let values =
-            self.iter_rows().zip(right.iter_rows()).flat_map(|(left, right)| left.iter().chain(right)).copied();
+        let values = side_by_side(&self.values, &right.values, self.rows);
         let coarse = self.coarse.iter().copied().chain(right.coarse.iter().map(|i| i + self.dim)).collect();
         let file_numbers = [&self.file_numbers[..], &right.file_numbers].concat();
-        Ok(Self { coarse, file_numbers, ..Self::new(columns, self.dim + right.dim, values.collect())? })
+        Ok(Self { coarse, file_numbers, ..Self::new(columns, self.dim + right.dim, values)? })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
@@ -254,6 +253,17 @@ pub fn write_groups(
             csv::write_csv(path, &names, groups * rows, columns + 1, &values, force)
         }
     }
+}
+
+/// Rows of two tables of `rows` rows each, row-major: the row of `left`, then that of `right`.
+pub fn side_by_side(left: &[f32], right: &[f32], rows: usize) -> Vec<f32> {
+    let [l, r] = [left, right].map(|values| values.len() / rows.max(1));
+    let mut joined = Vec::with_capacity(left.len() + right.len());
+    for row in 0..rows {
+        joined.extend_from_slice(&left[row * l..][..l]);
+        joined.extend_from_slice(&right[row * r..][..r]);
+    }
+    joined
 }
 
 /// Rows of groups of `rows` rows with the number of the group, from 1, as their first column.

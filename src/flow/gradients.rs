@@ -1,8 +1,8 @@
 //! Gradients of a model on rows of the caller, for what is trained outside of [`crate::train`].
 
 use super::Given;
-use super::inner::join_rows;
 use super::programs::Name;
+use crate::data::side_by_side;
 use crate::engine::Job;
 use crate::error::{Error, Result};
 use crate::plan::Kind;
@@ -60,7 +60,7 @@ impl Given<'_> {
             Kind::Flow => vec![&x],
             Kind::Cinn => vec![&x, &y],
             Kind::Hint => {
-                joined = join_rows(&y, &x, rows);
+                joined = side_by_side(&y, &x, rows);
                 vec![&joined]
             }
         };

@@ -2,6 +2,7 @@
 
 use super::programs::Name;
 use super::{Encoded, Flow, Lanes, half_square};
+use crate::data::side_by_side;
 use crate::engine::Job;
 use crate::error::Result;
 use crate::plan::Kind;
@@ -82,7 +83,7 @@ impl Flow {
                 self.decode_lanes(Lanes { y: &lanes.y.z, x: &lanes.x.z }, count)?
             }
         };
-        Ok(join_rows(&back.y, &back.x, count))
+        Ok(side_by_side(&back.y, &back.x, count))
     }
 
     /// Number of rows [y, x], and their two parts.
@@ -108,15 +109,4 @@ fn last_lane(mut outputs: Vec<Vec<f32>>) -> Encoded {
         (Some(log_det), Some(z)) => Encoded { z, log_det },
         _ => unreachable!("a program that encodes has two outputs for each lane"),
     }
-}
-
-/// Rows [y, x] of their two parts.
-pub(crate) fn join_rows(y: &[f32], x: &[f32], rows: usize) -> Vec<f32> {
-    let (c, n) = (y.len() / rows.max(1), x.len() / rows.max(1));
-    let mut joined = Vec::with_capacity(rows * (c + n));
-    for row in 0..rows {
-        joined.extend_from_slice(&y[row * c..(row + 1) * c]);
-        joined.extend_from_slice(&x[row * n..(row + 1) * n]);
-    }
-    joined
 }

@@ -1,8 +1,9 @@
 //! `Networks`: s and t of every node of a stage, three layers each (spec, section 1), and their backward.
 //!
 //! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100 columns)
-//! from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was not better in a
-//! prototype. Blocks of samples that pass all three layers together, with bounds checked once per register tile: sampling of
+//! from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was not better. The
+//! first hidden layer of every network computed again takes cross4 from 752 to 717 ms (of a slower day) and leaves the other
+//! cases as they are: it has few inputs. Blocks of samples that pass all three layers together, with bounds checked once per register tile: sampling of
 //! lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and
 //! with narrow ones as small as with others 5 %, in calls.
 
@@ -40,8 +41,8 @@ struct NetBuffers<'a> {
     out: &'a mut [f32],
 }
 
-/// Networks no wider than this are computed again in the backward pass: to write their activations to memory and read
-/// them again takes longer.
+/// Networks no wider than this are computed again in the backward pass, up to their output; wider ones up to their first hidden
+/// layer. To write the activations to memory and read them again takes longer.
 const RECOMPUTED: u32 = 40;
 
 /// The samples that go through all layers of a network together, a multiple of three of the widest registers: so many that
@@ -57,10 +58,11 @@ fn sample_blocks(shape: Shape, node: &Node) -> impl Iterator<Item = (usize, Shap
     shape.sample_blocks(samples)
 }
 
-/// Where networks leave their hidden activations.
+/// Where networks leave the activations of their second hidden layer. Those of the first are always left in the first rows,
+/// which stay in cache: nobody reads them again.
 #[derive(Clone, Copy)]
 pub(crate) enum Keep {
-    /// In the first rows, which stay in cache: nobody reads them again.
+    /// In the first rows, too.
     Nothing,
     /// Every network in rows of its own, for the backward pass; those that are computed again share rows.
     ForBackward {
@@ -117,11 +119,10 @@ pub(crate) fn node_forward(
     let inputs = inputs.of(shape, node);
     for (which, net) in [node.s, node.t].iter().enumerate() {
         let which = which as u32;
-        let hidden_row = keep.row(node, which);
         let buffers = NetBuffers {
             hidden: [
-                shape.rows_of_mut(first, hidden_row, node.hidden),
-                shape.rows_of_mut(second, hidden_row, node.hidden),
+                shape.rows_of_mut(first, 0, node.hidden),
+                shape.rows_of_mut(second, keep.row(node, which), node.hidden),
             ],
             out: shape.rows_of_mut(st, node.st + which * node.lower, node.lower),
         };
@@ -141,7 +142,7 @@ fn layer<'a>(weights: &'a [f32], net: &Net, index: usize, matrix: Matrix) -> (&'
 }
 
 /// The columns of the first layer's weights that belong to the upper columns, and those for the conditions after them.
-fn first_layer(node: &Node) -> [Matrix; 2] {
+fn first_matrices(node: &Node) -> [Matrix; 2] {
     let [first, ..] = layers(node);
     [node.upper, node.given].map(|inputs| Matrix { inputs: inputs as usize, ..first })
 }
@@ -150,15 +151,16 @@ fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], inputs: In
     let NetBuffers { hidden: [h1, h2], out } = buffers;
     let [_, _, last] = layers(node);
     for (at, block) in sample_blocks(shape, node) {
-        hidden_layers(block, node, net, weights, inputs.from(at), [&mut h1[at..], &mut h2[at..]]);
+        first_layer(block, node, net, weights, inputs.from(at), &mut h1[at..]);
+        second_layer(block, node, net, weights, &h1[at..], &mut h2[at..]);
         let (w, b) = layer(weights, net, 2, last);
         product::forward(block, last, w, &h2[at..], &mut out[at..], Start::Bias(b), End::Linear);
     }
 }
 
-fn hidden_layers(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: Inputs<'_>, [h1, h2]: [&mut [f32]; 2]) {
-    let [first, second, _] = layers(node);
-    let [of_x, of_given] = first_layer(node);
+fn first_layer(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: Inputs<'_>, h1: &mut [f32]) {
+    let [first, ..] = layers(node);
+    let [of_x, of_given] = first_matrices(node);
     let (w, b) = layer(weights, net, 0, first);
     if node.given == 0 {
         product::forward(block, first, w, inputs.x, h1, Start::Bias(b), End::Relu);
@@ -167,12 +169,16 @@ fn hidden_layers(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: 
         let w = &w[node.upper as usize..];
         product::forward(block, of_given, w, inputs.given, h1, Start::Add, End::Relu);
     }
+}
+
+fn second_layer(block: Shape, node: &Node, net: &Net, weights: &[f32], h1: &[f32], h2: &mut [f32]) {
+    let [_, second, _] = layers(node);
     let (w, b) = layer(weights, net, 1, second);
     product::forward(block, second, w, h1, h2, Start::Bias(b), End::Relu);
 }
 
-/// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`, where it is wanted. `first` and `second` are as
-/// the forward pass left them; networks that are computed again use their rows once more. Conditions get no gradient.
+/// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`, where it is wanted. `second` is
+/// as the forward pass left it; what is computed again takes its rows once more. Conditions get no gradient.
 #[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::NetworksBackward`")]
 pub(crate) fn backward(
     shape: Shape,
@@ -188,23 +194,23 @@ pub(crate) fn backward(
     let keep = Keep::of(stage, true);
     for node in &stage.nodes {
         let matrices = layers(node);
-        let [of_x, of_given] = first_layer(node);
+        let [of_x, of_given] = first_matrices(node);
         let inputs = inputs.of(shape, node);
         let mut d_upper = d_x.as_deref_mut().map(|d_x| shape.rows_of_mut(d_x, node.upper_first, node.upper));
         for (which, net) in [node.s, node.t].iter().enumerate() {
             let which = which as u32;
             let d_out = shape.rows_of(d_st, node.st + which * node.lower, node.lower);
-            let hidden_row = keep.row(node, which);
-            let h1 = shape.rows_of_mut(first, hidden_row, node.hidden);
-            let h2 = shape.rows_of_mut(second, hidden_row, node.hidden);
+            let h1 = shape.rows_of_mut(first, 0, node.hidden);
+            let h2 = shape.rows_of_mut(second, keep.row(node, which), node.hidden);
             let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
             let d_h2 = shape.rows_of_mut(d_second, 0, node.hidden);
 
             let w = |index: usize| layer(weights, net, index, matrices[index]).0;
             for (at, block) in sample_blocks(shape, node) {
                 let [h1, h2] = [&mut h1[at..], &mut h2[at..]];
+                first_layer(block, node, net, weights, inputs.from(at), h1);
                 if node.hidden <= RECOMPUTED {
-                    hidden_layers(block, node, net, weights, inputs.from(at), [&mut *h1, &mut *h2]);
+                    second_layer(block, node, net, weights, h1, h2);
                 }
                 let (d_h1, d_h2) = (&mut d_h1[at..], &mut d_h2[at..]);
                 product::data_gradient(block, matrices[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));

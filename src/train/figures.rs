@@ -9,8 +9,9 @@ use super::metrics;
 use crate::config::{Config, Preset};
 use crate::data::fourier::Curve;
 use crate::data::lens::{self, Lens};
+use crate::data::side_by_side;
 use crate::error::{Error, Result};
-use crate::flow::{Flow, Lanes, join_rows};
+use crate::flow::{Flow, Lanes};
 use crate::plan::Kind;
 use crate::report::{
     LossHistory, LossPoint, Outline, correlation, fourier_blocks, loss_curves, marginals, outlines, pairs,
@@ -84,7 +85,7 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     } else {
         [&data.y.columns[..], &data.x.columns].concat()
     };
-    let [rows, drawn] = [rows, drawn].map(|lanes| join_rows(&lanes.y, &lanes.x, lanes.x.len() / data.dim));
+    let [rows, drawn] = [rows, drawn].map(|lanes| side_by_side(&lanes.y, &lanes.x, lanes.x.len() / data.dim));
     let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &names);
     let shapes = marginals(&plots.join(picture::MARGINALS), &rows, &drawn, n, &names);
     map.and(shapes).and(pairs(&plots.join(picture::PAIRS), &rows, &drawn, n, &names))
