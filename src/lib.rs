@@ -46,7 +46,7 @@
 //!
 //! | room | what it is for |
 //! |---|---|
-//! | [`data`], [`rng`] | rows: simulated shapes, npy and csv files; random numbers by counter |
+//! | [`data`], [`rng`] | rows: simulated shapes, UCI data sets, npy and csv files; random numbers by counter |
 //! | [`config`] | settings and where they come from |
 //! | [`plan`] | WHAT a model is: recursion to tables of nodes, names and offsets of weights. Integers only |
 //! | `tape`, `program`, `buffer` | a computation recorded once as a list of operations, with its backward pass |

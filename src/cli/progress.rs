@@ -18,7 +18,7 @@ pub(super) struct Shown {
     bar: Option<ProgressBar>,
     last_line: Option<Instant>,
     ll: Option<f64>,
-    /// The columns of a table, whose density is of interest in its units.
+    /// The columns of a table, or of a UCI data set, of whose rows the whole density is of interest.
     columns: Option<usize>,
 }
 
@@ -51,7 +51,8 @@ impl Observer for Shown {
         let (spec, train) = (start.flow.spec(), &start.config.train);
         let info = start.flow.engine().info();
         let depth = if spec.depth >= hintflow::plan::spec::FULL_DEPTH { "full".into() } else { spec.depth.to_string() };
-        self.columns = start.config.data.preset.is_none().then_some(start.data.dim);
+        let is_simulated = start.config.data.preset.is_some_and(|preset| preset.uci().is_none());
+        self.columns = (!is_simulated).then_some(start.data.dim);
         match info.backend.as_str() {
             "native" => tracing::info!("device: {}", info.name),
             backend => tracing::info!("device: {} ({backend}, {})", info.name, info.kind),

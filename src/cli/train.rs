@@ -16,6 +16,7 @@ const AFTER_HELP: &str = "\
 Examples:
   hintflow train lens                            the paper's setting: 10^6 rows, 2 blocks, 50 epochs
   hintflow train lens --set data.rows=100000     the same on fewer rows
+  hintflow train power --set data.path=FILE      UCI POWER from its file or folder; so with gas, miniboone
   hintflow train table.csv --out runs/first      any table of numbers
   hintflow train table.csv --set model.width=128 --set train.epochs=400
   hintflow train --config runs/first/config.toml the same run again
@@ -30,11 +31,11 @@ LL in messages and metrics.csv is the mean log-density of the held-out rows in n
 the number of columns and without the constant -log(2 pi)/2 of each, as in the paper. `log-prob`
 reports log-densities of whole rows; their mean is columns * (LL - 0.919).";
 
-/// Train a model on a simulated data set or a table
+/// Train a model on a data set of the paper or a table
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, after_long_help = long_help())]
 pub(super) struct Train {
-    /// Simulated data set (lens), or a table: .csv, .npy or text (.txt, .tsv, .dat), one row per sample
+    /// Data set of the paper (lens; power, gas, miniboone with --set data.path=FILE), or a table: .csv, .npy or text (.txt, .tsv, .dat), one row per sample
     #[arg(value_name = "PRESET|DATA")]
     source: Option<String>,
     /// Go on with the run in this folder
@@ -56,10 +57,10 @@ pub(super) struct Train {
     /// Seed of initial weights, order and noise [default: 1]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     seed: Option<u64>,
-    /// Epochs [default: 400; lens 50]
+    /// Epochs [default: 400; data sets of the paper 50]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     epochs: Option<u64>,
-    /// Rows of a batch [default: rows / 100, within 32 to 10000; lens 10000]
+    /// Rows of a batch [default: rows / 100, within 32 to 10000; data sets of the paper: theirs]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     batch: Option<u64>,
     /// Learning rate at the start
@@ -192,6 +193,16 @@ impl Train {
         layers.assignments(&self.set)?;
         if let Some(source) = &self.source {
             let key = source_key(source)?;
+            if key == "data.path"
+                && let Some(preset) = layers.given("data.preset")
+                && Preset::named(&preset).is_some_and(|preset| preset.uci().is_some())
+            {
+                let what = format!(
+                    "is {preset}, but `{source}` on the command line is a table; to read it as {preset}, take: hintflow train \
+                     {preset} --set data.path={source}"
+                );
+                return Err(Error::config("data.preset", what));
+            }
             // --set wins over other options, but the data is named once.
             if layers.given(key).as_ref() != Some(source) {
                 let other = ["data.preset", "data.path"].into_iter().find(|key| layers.given(key).is_some());
@@ -214,7 +225,7 @@ fn source_key(source: &str) -> Result<&'static str> {
         return Ok("data.path");
     }
     let presets = Preset::ALL.map(Preset::name).join(", ");
-    let what = format!("`{source}` is neither a simulated data set ({presets}) nor a table (.csv, .npy)");
+    let what = format!("`{source}` is neither a data set of the paper ({presets}) nor a table (.csv, .npy)");
     Err(Error::config("data.path", what))
 }
 

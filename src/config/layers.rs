@@ -185,8 +185,9 @@ impl Layers {
             base.data.standardize = file.x.standardize.is_some();
         }
         let mut table = to_table(&base);
+        let is_read = base.data.preset.is_some_and(|preset| preset.uci().is_some());
         for (key, setting) in &self.settings {
-            if let Some((rival, _)) = rival_of(key) {
+            if let Some((rival, _)) = rival_of(key).filter(|_| !(is_read && is_of_data(key))) {
                 remove(&mut table, rival);
             }
             insert(&mut table, key, setting.value.clone());
@@ -218,6 +219,7 @@ impl Layers {
         let value = fitting(key, value, source)?;
         if let Some((rival, message)) = rival_of(key)
             && let Some(other) = self.settings.get(rival)
+            && !(is_of_data(key) && [&value, &other.value].into_iter().any(is_read_from_a_file))
         {
             if other.layer == self.layer {
                 let sources =
@@ -247,6 +249,16 @@ fn rival_of(key: &str) -> Option<(&'static str, String)> {
         let rival = if key == a { b } else { a };
         (key == a || key == b).then(|| (rival, format!("contradicts `{rival}`, which is set too")))
     })
+}
+
+/// Whether a setting says which data there is.
+fn is_of_data(key: &str) -> bool {
+    key == "data.preset" || key == "data.path"
+}
+
+/// Whether a value names a preset that is read from `data.path`, so that the two go together.
+fn is_read_from_a_file(value: &Value) -> bool {
+    value.as_str().and_then(Preset::named).is_some_and(|preset| preset.uci().is_some())
 }
 
 /// The value in the type of its setting, or an error that says what is expected.

@@ -140,10 +140,10 @@ pub enum Keep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// A simulated data set; or a path.
+    /// A data set of the paper; or a path. Those of UCI have both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// The table to train on.
+    /// The table to train on; the file of a UCI data set, or a folder that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// The conditions of a conditional model.
@@ -160,7 +160,7 @@ pub struct Data {
     /// Which points of a Lens outline are transformed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Outline>,
-    /// Training rows of a simulated data set; of a table, how many of its first rows are taken.
+    /// Training rows of a simulated data set; of a table or a UCI training part, how many of its first rows are taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
     /// Test rows of a simulated data set.
@@ -168,7 +168,7 @@ pub struct Data {
     pub test_rows: Option<u64>,
     /// Deviation of the noise added to the held-out rows, once, before they are scored.
     pub test_noise: f64,
-    /// Seed of simulated data and of the choice of held-out rows.
+    /// Seed of simulated data and of the choice of held-out rows; see [`crate::data::uci::Uci::read`] for UCI data sets.
     pub seed: u64,
 }
 

@@ -180,7 +180,7 @@ fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
 }
 
 /// The value of a cell as it is written and rounded, or what is wrong with it.
-fn number(cell: &[u8]) -> Result<(f64, f32), String> {
+pub(super) fn number(cell: &[u8]) -> Result<(f64, f32), String> {
     let text = std::str::from_utf8(cell).map_err(|_| "not UTF-8 text".to_owned())?.trim();
     if text.is_empty() {
         return Err("the cell is empty".into());

@@ -2,7 +2,7 @@
 //!
 //! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
 //! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`fourier`] and
-//! [`lens`] simulate the paper's shapes. Nothing here knows a device or a model.
+//! [`lens`] simulate the paper's shapes, [`uci`] reads its tabular data sets. Nothing here knows a device or a model.
 
 pub mod atomic;
 pub mod csv;
@@ -14,6 +14,7 @@ mod select;
 pub mod standardize;
 pub mod table;
 mod text_head;
+pub mod uci;
 pub mod units;
 
 pub use atomic::write_atomic;

@@ -31,7 +31,7 @@ struct Header {
 
 /// Type of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Item {
+pub(super) struct Item {
     /// `f`, `i`, `u` or `b`.
     kind: u8,
     size: usize,
@@ -118,18 +118,48 @@ fn read_header(input: &mut BufReader<File>, length: u64, path: &Path) -> Result<
 
 /// The values of the chosen columns, row by row.
 fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &Path) -> Result<(Vec<f32>, Precision)> {
+    let mut precision = Precision::new(chosen.len());
+    let is_wide = header.item.size > 2;
+    let values = read_as(input, header, chosen, path, |place, exact| {
+        let value = narrow(exact)?;
+        if is_wide {
+            precision.add(place, exact, value);
+        }
+        Ok(value)
+    })?;
+    Ok((values, precision))
+}
+
+/// Some columns of an array, row by row and unrounded, as their number and their values; `choice` is told the number of all.
+/// For values that are computed with before they are rounded.
+pub(super) fn read_unrounded(path: &Path, choice: impl Fn(usize) -> Result<Vec<usize>>) -> Result<(usize, Vec<f64>)> {
+    let (file, length) = open_regular(path)?;
+    let mut input = BufReader::with_capacity(CHUNK, file);
+    let header = read_header(&mut input, length, path)?;
+    let chosen = choice(header.dim)?;
+    let values = read_as(&mut input, &header, &chosen, path, |_, exact| narrow(exact).map(|_| exact))?;
+    Ok((chosen.len(), values))
+}
+
+/// What `convert` makes of each value and its place in the row of the chosen columns.
+fn read_as<T: Copy + Default>(
+    input: &mut impl Read,
+    header: &Header,
+    chosen: &[usize],
+    path: &Path,
+    mut convert: impl FnMut(usize, f64) -> Result<T, String>,
+) -> Result<Vec<T>> {
     let &Header { item, fortran, rows, dim } = header;
     let count = rows * dim;
     let kept = chosen.len();
     // Where a column goes.
     let mut places = vec![None; dim];
     chosen.iter().enumerate().for_each(|(place, &column)| places[column] = Some(place));
-    let mut precision = Precision::new(kept);
-    let mut values: Vec<f32> = Vec::new();
+    let mut values: Vec<T> = Vec::new();
     values
         .try_reserve_exact(rows * kept)
         .map_err(|_| Error::format(path, format!("{rows} x {kept} values do not fit in memory")))?;
-    values.resize(rows * kept, 0.0);
+    values.resize(rows * kept, T::default());
     let decode = item.decoder();
     let mut buffer = vec![0; CHUNK.min(count * item.size)];
     let mut index = 0;
@@ -140,26 +170,21 @@ fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &
             let (row, column) = if fortran { (index % rows, index / rows) } else { (index / dim, index % dim) };
             index += 1;
             let Some(place) = places[column] else { continue };
-            let exact = decode(raw);
-            let value = narrow(exact).map_err(|what| Error::Cell {
+            values[row * kept + place] = convert(place, decode(raw)).map_err(|what| Error::Cell {
                 path: path.into(),
                 row: row + 1,
                 column: column + 1,
                 name: None,
                 what,
             })?;
-            if item.size > 2 {
-                precision.add(place, exact, value);
-            }
-            values[row * kept + place] = value;
         }
     }
-    Ok((values, precision))
+    Ok(values)
 }
 
 impl Item {
     /// `<f4` and so on.
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let unsupported =
             || format!("numbers of type '{text}' are not supported; save the array as float32 or float64");
         let [order, kind, size @ ..] = text.as_bytes() else { return Err(unsupported()) };
@@ -178,8 +203,13 @@ impl Item {
         if known && ordered { Ok(Self { kind: *kind, size, big: *order == b'>' }) } else { Err(unsupported()) }
     }
 
+    /// Bytes of one item.
+    pub(super) fn size(self) -> usize {
+        self.size
+    }
+
     /// Function from the bytes of one item to its value.
-    fn decoder(self) -> fn(&[u8]) -> f64 {
+    pub(super) fn decoder(self) -> fn(&[u8]) -> f64 {
         /// Bytes in little-endian order; callers pass exactly `N`.
         fn ordered<const N: usize, const BIG: bool>(bytes: &[u8]) -> [u8; N] {
             let mut array = [0; N];

@@ -153,6 +153,7 @@ impl Rows {
     pub(super) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
         match config.data.preset {
             Some(Preset::Lens) => simulate_lens(config),
+            Some(preset @ (Preset::Power | Preset::Gas | Preset::Miniboone)) => uci::rows(config, preset),
             None => read(config, init),
         }
     }
@@ -284,7 +285,7 @@ fn with_threads<R: Send>(threads: u64, f: impl FnOnce() -> R + Send) -> Result<R
 
 fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let Some(path) = &config.data.path else {
-        let what = "no data: name a preset (lens) or a table (.npy, .csv) to train on";
+        let what = "no data: name a preset (lens, power, gas, miniboone) or a table (.npy, .csv) to train on";
         return Err(Error::config("data.path", what));
     };
     let (table, columns) = columns::read(config, path, init)?;
@@ -338,6 +339,8 @@ fn split(table: Table, rows: u32, held_out: usize, seed: u64) -> (Arc<[f32]>, Ve
     }
     (train, test)
 }
+
+mod uci;
 
 #[cfg(test)]
 mod tests;

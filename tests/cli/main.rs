@@ -10,3 +10,4 @@ mod fixtures;
 mod resume;
 mod settings;
 mod tool;
+mod uci;

@@ -1,0 +1,27 @@
+//! Rows of a UCI data set: its training part, scored on its test part. They are normalised already.
+
+use super::{Columns, Rows};
+use crate::config::{Config, Preset};
+use crate::data::uci::Parts;
+use crate::error::{Error, Result};
+
+/// The rows that the settings ask for; `data.rows` takes the first of the training part.
+pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
+    let data = &config.data;
+    let Some(set) = preset.uci() else {
+        unreachable!("the data set {} is no file", preset.name());
+    };
+    let Some(path) = &data.path else { return Err(set.unnamed()) };
+    let Parts { columns, mut train, test, notes, .. } = set.read(path, data.seed)?;
+    let dim = columns.len();
+    if let Some(wanted) = data.rows {
+        let rows = train.len() / dim;
+        let Some(wanted) = usize::try_from(wanted).ok().filter(|&wanted| wanted <= rows) else {
+            let what = format!("is {wanted}, but {} has {rows} training rows", preset.name());
+            return Err(Error::config("data.rows", what));
+        };
+        train.truncate(wanted * dim);
+    }
+    let columns = Columns::simulated(Vec::new(), columns);
+    Ok(Rows { name: preset.name().into(), columns, coarse: Vec::new(), train: train.into(), test, notes })
+}
