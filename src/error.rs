@@ -57,6 +57,12 @@ pub enum Error {
         /// The size it has.
         got: usize,
     },
+    /// A number handed to the library is NaN or infinite, or too large to reckon with.
+    #[error("{what} is not a finite number of reasonable size")]
+    NotFinite {
+        /// Which number of which array.
+        what: String,
+    },
     /// A setting is out of range or contradicts another one.
     #[error("`{key}`: {what}")]
     Config {

@@ -16,7 +16,8 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use self::outline::{Arcs, CHORD, HALF_CHORD, on_circle, turn, unit_points};
+use self::outline::{Arcs, on_circle, turn, unit_points};
+pub(crate) use self::outline::{CHORD, DISTANCE, HALF_CHORD, SECOND};
 use super::fourier::{self, Curve, Point};
 use super::table::Table;
 use crate::error::{Error, Result};
@@ -31,7 +32,8 @@ pub const OBSERVATIONS: [&str; 2] = ["d_h", "d_v"];
 /// Deviation of the noise on each observation.
 pub const OBSERVATION_NOISE: f64 = 1.0 / 20.0;
 
-const RADIUS: Range<f64> = 1.0..2.0;
+/// Where the radius of circle 1 is drawn from.
+pub(crate) const RADIUS: Range<f64> = 1.0..2.0;
 const OFFSET_DEVIATION: f64 = 0.5;
 
 /// Which points of a Lens the Fourier transform sees.

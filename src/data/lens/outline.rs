@@ -8,11 +8,11 @@ use super::Outline;
 use crate::data::fourier::Point;
 
 /// Distance of the centres and radius of circle 2, both in radii of circle 1.
-const DISTANCE: f64 = 2.4;
-const SECOND: f64 = 2.0;
+pub(crate) const DISTANCE: f64 = 2.4;
+pub(crate) const SECOND: f64 = 2.0;
 /// From centre 1 to the line through both tips, and from that line to a tip, in radii of circle 1.
-pub(super) const CHORD: f64 = (DISTANCE * DISTANCE + 1.0 - SECOND * SECOND) / (2.0 * DISTANCE);
-pub(super) static HALF_CHORD: LazyLock<f64> = LazyLock::new(|| (1.0 - CHORD * CHORD).sqrt());
+pub(crate) const CHORD: f64 = (DISTANCE * DISTANCE + 1.0 - SECOND * SECOND) / (2.0 * DISTANCE);
+pub(crate) static HALF_CHORD: LazyLock<f64> = LazyLock::new(|| (1.0 - CHORD * CHORD).sqrt());
 
 /// Corners of a circle's polygon. A bit mask of corners fills a `u64` exactly.
 const SIDES: usize = 64;
