@@ -26,3 +26,6 @@ pub use units::{Bounds, Units};
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.
 pub const TEST_FIRST_ROW: u64 = 1 << 40;
+
+/// First row of a pool of draws for [`crate::eval::abc`], which shares no row with the training and test sets of a seed.
+pub const POOL_FIRST_ROW: u64 = 1 << 41;

@@ -111,7 +111,8 @@ impl Correlation {
         Ok(self.values.iter().zip(&other.values).map(|(a, b)| Some((a.as_ref()? - b.as_ref()?).abs())).collect())
     }
 
-    /// Mean absolute difference over all pairs of different columns that vary in both tables.
+    /// Mean absolute difference over all pairs of different columns that vary in both tables: `Corr` of the paper's tables
+    /// on recursion depth (appendix).
     ///
     /// The diagonal is no part of it: it is 1 in both and would only make the mean look better.
     /// `None` if there is no such pair.

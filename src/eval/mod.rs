@@ -1,7 +1,13 @@
 //! Metrics: numbers that say how close samples are to data. Plain vectors in, plain numbers out.
+//!
+//! [`correlation`] is the paper's `Corr`, [`mmd`] its maximum mean discrepancy, and [`abc`] makes the posterior samples
+//! that a conditional model's discrepancy is measured against. [`fit`] finds the true shape most like a curve, which
+//! [`polygon`] (IoU) and [`hausdorff`] compare it with.
 
+pub mod abc;
 pub mod correlation;
 pub mod fit;
 pub mod hausdorff;
+pub mod mmd;
 mod nearest;
 pub mod polygon;

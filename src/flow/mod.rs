@@ -11,6 +11,7 @@ mod given;
 mod gradients;
 mod init;
 mod inner;
+mod jacobian;
 mod joint;
 mod model_file;
 pub(crate) mod programs;

@@ -1,4 +1,5 @@
-//! Pictures of a run: what training did, and how samples compare with data.
+//! Pictures: what training did, how samples compare with data, what a model's Jacobian looks like, and how outlines depend
+//! on their coefficients.
 //!
 //! Every function takes plain vectors and a path without extension, and writes the same picture twice: a PNG at twice
 //! the size, for sharp screens and print, and an SVG. Fonts of the system are never looked at; one is embedded.
@@ -8,15 +9,20 @@
 
 mod correlation;
 mod file;
+mod heat;
+mod jacobians;
 mod losses;
 mod outlines;
 mod page;
 mod panel;
+mod sensitivity;
 mod table;
 
 pub use correlation::{correlation, fourier_blocks};
+pub use jacobians::{JacobianMap, jacobians};
 pub use losses::{LossHistory, LossPoint, loss_curves};
 pub use outlines::{Outline, outlines};
+pub use sensitivity::{PAPER_OFFSET, sensitivity};
 pub use table::{marginals, pairs};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::page::{Label, MUTED, Page, Rect, TEXT, TITLE, fit, save};
+use super::page::{Label, MUTED, Page, RED, Rect, TEXT, TITLE, fit, save};
 use crate::error::{Error, Result};
 
 /// A closed curve.
@@ -29,7 +29,6 @@ impl From<Vec<[f32; 2]>> for Outline {
 
 /// Curves shown on each side.
 const SHOWN: usize = 36;
-const RED: RGBColor = RGBColor(0xdd, 0x44, 0x44);
 const GREEN: RGBColor = RGBColor(0x22, 0x99, 0x44);
 /// Length of a dash and of the gap after it.
 const DASH: f64 = 3.0;

@@ -32,6 +32,8 @@ pub(super) const GREY: RGBColor = RGBColor(0xbd, 0xbd, 0xbd);
 pub(super) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 /// Samples and test.
 pub(super) const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+/// What a curve should be, behind what it is.
+pub(super) const RED: RGBColor = RGBColor(0xdd, 0x44, 0x44);
 
 /// Size of ordinary text and of titles.
 pub(super) const SMALL: f64 = 11.0;

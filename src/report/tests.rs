@@ -280,3 +280,60 @@ fn tables_that_hold_nothing() {
         check(&folder.path("flat"), &["20 values of the data not finite"]);
     }
 }
+
+/// The mean absolute Jacobian of an untrained model with large weights.
+fn jacobian_of(title: &str, dim: u32, depth: u32, blocks: u32) -> JacobianMap {
+    let engine = crate::Engine::cpu_with_threads(1).unwrap();
+    let builder = crate::Flow::builder(dim).depth(depth).blocks(blocks).width(48).init_sigma(0.25);
+    let flow = builder.mixing(crate::plan::Mixing::Fixed).mix_first(false).build(&engine).unwrap();
+    let values = flow.mean_abs_jacobian(&table(100, dim as usize, 0.0, 16)).unwrap();
+    JacobianMap { title: title.into(), dim: dim as usize, values }
+}
+
+#[test]
+fn jacobians_of_models_side_by_side() {
+    let folder = Folder::new();
+    let maps = [jacobian_of("Real-NVP, 1 block", 20, 0, 1), jacobian_of("recursive, 1 block", 20, 99, 1)];
+    jacobians(&folder.path("jacobians"), &maps, &fourier_blocks(2)).unwrap();
+    let words = ["Real-NVP, 1 block: 70 % zero", "mean |dz/dx|", "exactly zero", "Re x", "z", "x"];
+    let svg = check(&folder.path("jacobians"), &words);
+    assert!(svg.contains("recursive, 1 block: 4") || svg.contains("recursive, 1 block: 5"), "half of it is dense");
+    assert!(!svg.contains("not finite"));
+
+    let mut many = vec![jacobian_of("two blocks", 33, 0, 2), jacobian_of("small", 5, 1, 1)];
+    many.extend([maps[0].clone(), maps[1].clone()]);
+    many[1].values[3] = f64::NAN;
+    jacobians(&folder.path("jacobians_many"), &many, &[]).unwrap();
+    check(&folder.path("jacobians_many"), &["two blocks: 0 % zero", "not finite", "20"]);
+}
+
+#[test]
+fn jacobians_refuse_what_they_cannot_draw() {
+    let folder = Folder::new();
+    let map = |values: Vec<f64>| JacobianMap { title: "m".into(), dim: 2, values };
+    let path = folder.path("none");
+    assert!(jacobians(&path, &[], &[]).is_err());
+    assert!(jacobians(&path, &[map(vec![1.0; 3])], &[]).is_err());
+    assert!(jacobians(&path, &[map(vec![1.0; 4])], &["a".into()]).is_err());
+    assert!(jacobians(&path, &[map(vec![0.0, f64::NAN, f64::INFINITY, 0.0])], &[]).is_err());
+    jacobians(&folder.path("jacobian_one_value"), &[map(vec![3.0, 0.0, 0.0, 3.0])], &[]).unwrap();
+    check(&folder.path("jacobian_one_value"), &["m: 50 % zero"]);
+}
+
+#[test]
+fn sensitivity_of_a_lens() {
+    use crate::data::lens;
+    let (folder, path) = (Folder::new(), Folder::new().path("none"));
+    let shape = lens::Lens::of_row(3, 5).coefficients(lens::Outline::Vertices);
+    let names = lens::column_names();
+    sensitivity(&folder.path("sensitivity"), &shape, &[1, 4, 8, 13], PAPER_OFFSET, 6, &names).unwrap();
+    check(&folder.path("sensitivity"), &["One coefficient changed", "original", "+0.6", "re_x_-1", "im_x_1"]);
+    sensitivity(&folder.path("sensitivity_one"), &shape, &[0], -0.3, 0, &[]).unwrap();
+    check(&folder.path("sensitivity_one"), &["column 1", "original"]);
+
+    assert!(sensitivity(&path, &shape, &[20], 0.1, 3, &[]).is_err());
+    assert!(sensitivity(&path, &shape, &[], 0.1, 3, &[]).is_err());
+    assert!(sensitivity(&path, &shape[..19], &[0], 0.1, 3, &[]).is_err());
+    assert!(sensitivity(&path, &shape, &[0], 0.1, 3, &names[1..]).is_err());
+    assert!(sensitivity(&path, &shape, &[0], f64::NAN, 3, &[]).is_err());
+}

@@ -199,15 +199,33 @@ pub fn observation_names() -> Vec<String> {
 pub fn fill_observed(rows: &mut [f32], seed: u64, outline: Outline, first_row: u64) -> Result<()> {
     rows.par_chunks_exact_mut(OBSERVED_DIM).enumerate().try_for_each(|(i, row)| {
         let (seen, shape) = row.split_at_mut(OBSERVATIONS.len());
-        // The noise comes after the parameters in the row's substream, so that the shapes stay the same.
-        let mut rng = Counter::for_row(seed, Stream::Data, first_row.wrapping_add(i as u64));
-        shape.copy_from_slice(&Lens::draw(&mut rng).coefficients(outline));
-        let noise = rng.normal_pair();
-        for ((value, exact), z) in seen.iter_mut().zip(observe(shape)?).zip(noise) {
-            *value = (exact + OBSERVATION_NOISE * z) as f32;
-        }
+        let (values, coefficients) = observed_row(seed, outline, first_row.wrapping_add(i as u64))?;
+        seen.copy_from_slice(&values);
+        shape.copy_from_slice(&coefficients);
         Ok(())
     })
+}
+
+/// The observations of [`fill_observed`] without the shapes, in rows of as many columns as [`OBSERVATIONS`].
+pub fn fill_observations(rows: &mut [f32], seed: u64, outline: Outline, first_row: u64) -> Result<()> {
+    // Some rows a task: what is written is small against what a task costs.
+    const ROWS: usize = 64;
+    rows.par_chunks_mut(ROWS * OBSERVATIONS.len()).enumerate().try_for_each(|(task, rows)| {
+        let first = first_row.wrapping_add((task * ROWS) as u64);
+        rows.chunks_exact_mut(OBSERVATIONS.len()).zip(0..).try_for_each(|(row, i)| {
+            row.copy_from_slice(&observed_row(seed, outline, first.wrapping_add(i))?.0);
+            Ok(())
+        })
+    })
+}
+
+/// The noisy observations and the coefficients of a row.
+fn observed_row(seed: u64, outline: Outline, row: u64) -> Result<([f32; OBSERVATIONS.len()], [f32; DIM])> {
+    // The noise comes after the parameters in the row's substream, so that the shapes stay the same.
+    let mut rng = Counter::for_row(seed, Stream::Data, row);
+    let shape = Lens::draw(&mut rng).coefficients(outline);
+    let (exact, noise) = (observe(&shape)?, rng.normal_pair());
+    Ok(([0, 1].map(|axis| (exact[axis] + OBSERVATION_NOISE * noise[axis]) as f32), shape))
 }
 
 /// Zeros for `n` rows, or an error for a number that no machine holds.
@@ -401,6 +419,9 @@ mod tests {
         assert!(both.abs() < 5.0 * 0.0025 / (n as f64).sqrt(), "{both}");
         let (_, later) = generate_with_observations(5, 4, Outline::Vertices, 100).unwrap();
         assert_eq!(later.values(), &seen.values()[200..210]);
+        let mut alone = vec![f32::NAN; 2 * 131];
+        fill_observations(&mut alone, 4, Outline::Vertices, 70).unwrap();
+        assert_eq!(alone, seen.values()[140..140 + alone.len()]);
         assert_eq!(shapes, generate(n, 4, Outline::Vertices, 0).unwrap());
     }
 
