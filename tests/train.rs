@@ -12,7 +12,7 @@ use hintflow::plan::Mixing;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::checkpoint::{About, Checkpoint, Device};
 use hintflow::train::run::{self, Observer, Options, Outcome, Start};
-use hintflow::train::{Best, Dataset, Kept, State, Trainer};
+use hintflow::train::{Best, Cooldown, Dataset, Kept, State, Trainer};
 use hintflow::{Engine, Error, Flow};
 
 /// Settings for 60 rows of 5 columns: trained mixing, noise, batches that do not divide the rows, and more rows in an
@@ -106,7 +106,7 @@ fn overfitting(folder: &tempfile::TempDir) -> Config {
     config.model.width = Some(40);
     config.train.batches_per_epoch = None;
     (config.train.epochs, config.train.warmup_epochs, config.train.noise) = (200, 0, 0.0);
-    (config.train.keep, config.train.patience) = (Keep::Best, 6);
+    (config.train.keep, config.train.patience, config.train.cooldown) = (Keep::Best, 6, 0);
     config
 }
 
@@ -140,6 +140,46 @@ fn finished(
     let kept = trainer.finish().unwrap();
     assert!(trainer.is_done());
     (state, kept, last.to_file().unwrap())
+}
+
+#[test]
+fn a_training_that_lost_patience_cools_down_from_the_best_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = overfitting(&folder);
+    let data = Dataset::load(&config, None).unwrap();
+    let (_, stopped, _) = finished(&folder, &config, &data, None);
+    config.train.cooldown = 9;
+    let (state, kept, file) = finished(&folder, &config, &data, None);
+    let cooldown = Cooldown { start: stopped.epochs, from: stopped.epoch };
+    assert_eq!((kept.cooldown, kept.epochs, kept.stopped_early), (Some(cooldown), stopped.epochs + 9, true));
+    assert!(kept.test_loss <= stopped.test_loss, "{:?} {:?}", kept.test_loss, stopped.test_loss);
+
+    // It begins with the weights of the best epoch and ends with the smallest rate.
+    let engine = engines::cpu();
+    let other = flow(&config, &data, &engine);
+    let mut trainer = Trainer::new(&other, &config, &data).unwrap();
+    let mut last = None;
+    while !trainer.is_done() {
+        trainer.step().unwrap();
+        if trainer.at_epoch_end() {
+            last = Some(trainer.finish_epoch().unwrap());
+            if trainer.position().epoch == stopped.epochs {
+                let state = trainer.state().unwrap();
+                let best = state.best.unwrap();
+                assert!(best.epoch == stopped.epoch && state.weights == best.weights);
+                assert!(state.first_moments.iter().chain(&state.second_moments).all(|&m| m == 0.0));
+                assert_eq!(trainer.progress().epochs, stopped.epochs + 9);
+            }
+        }
+    }
+    assert!((last.unwrap().lr / config.train.lr_final - 1.0).abs() < 1e-9);
+
+    // Stopped right before it begins, right after, and within it.
+    let batches = 4;
+    for stop in [batches * stopped.epochs - 1, batches * stopped.epochs, batches * (stopped.epochs + 4) + 2] {
+        let (state_too, kept_too, file_too) = finished(&folder, &config, &data, Some(stop));
+        assert!(state_too == state && kept_too == kept && file_too.weights == file.weights, "stopped at step {stop}");
+    }
 }
 
 #[test]

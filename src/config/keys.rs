@@ -47,7 +47,8 @@ pub const KEYS: &[Key] = &[
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
     key("train.keep", "model to keep: of the epoch that scores held-out rows \"best\", or the \"last\""),
-    key("train.patience", "stop after so many epochs without a better score of the held-out rows; 0: never"),
+    key("train.patience", "lose patience after so many epochs without a better score of the held-out rows; 0: never"),
+    key("train.cooldown", "epochs from the best model on, with falling rate, when patience is lost; 0: stop at once"),
     key(
         "data.preset",
         "data set of the paper: \"lens\", simulated; \"power\", \"gas\", \"miniboone\", read from data.path",
@@ -156,6 +157,7 @@ mod tests {
         all.model.slope = Some(1.0);
         all.model.init = Some("a".into());
         all.train.patience = 1;
+        all.train.cooldown = 1;
         all.data.path = Some("a".into());
         all.data.given = Some(Given::of_text("a"));
         all.columns.insert("NAME".into(), Bounds { lower: Some(0.0), upper: Some(1.0) });

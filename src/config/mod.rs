@@ -122,8 +122,10 @@ pub struct Train {
     pub memory: Memory,
     /// Which model a training leaves. Where no rows are held out, the last.
     pub keep: Keep,
-    /// Epochs without a better score of the held-out rows after which the training stops; 0: never.
+    /// Epochs without a better score of the held-out rows after which the training stops, or cools down; 0: never.
     pub patience: u64,
+    /// Epochs that are trained when patience is lost: from the best model on, while the rate falls to `lr_final`; 0: none.
+    pub cooldown: u64,
 }
 
 /// Which model a training leaves.

@@ -83,7 +83,7 @@ impl Preset {
                 config.train.epochs = 50;
                 config.train.noise = 0.01;
                 config.train.keep = Keep::Last;
-                config.train.patience = 0;
+                (config.train.patience, config.train.cooldown) = (0, 0);
                 config.data = Data {
                     preset: Some(self),
                     standardize: false,
@@ -161,6 +161,7 @@ pub fn for_tables() -> Config {
             memory: Memory::Stored,
             keep: Keep::Best,
             patience: 40,
+            cooldown: 10,
         },
         data: Data {
             preset: None,

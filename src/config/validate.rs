@@ -30,6 +30,7 @@ impl Config {
             ("train.warmup_epochs", Some(t.warmup_epochs)),
             ("train.seed", Some(t.seed)),
             ("train.patience", Some(t.patience)),
+            ("train.cooldown", Some(t.cooldown)),
             ("data.rows", d.rows),
             ("data.test_rows", d.test_rows),
             ("data.seed", Some(d.seed)),

@@ -55,8 +55,10 @@ pub(super) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
         config.to_toml()?.parse().unwrap_or_else(|e| unreachable!("settings that do not read back: {e}"));
     table.remove("run");
     // Where the same rows lie is no matter: the fingerprint is that of the rows. Nor does the file that the weights
-    // came from matter: the checkpoint holds them. Patience decides when a training ends and not which way it takes.
-    for (section, name) in [("data", "path"), ("model", "init"), ("train", "patience")] {
+    // came from matter: the checkpoint holds them. Patience decides when a training ends and, unless it cools down, not
+    // which way it takes.
+    let patience = (config.train.cooldown == 0).then_some(("train", "patience"));
+    for (section, name) in [("data", "path"), ("model", "init")].into_iter().chain(patience) {
         if let Some(toml::Value::Table(values)) = table.get_mut(section) {
             values.remove(name);
         }

@@ -1,5 +1,6 @@
 //! The epoch after which the held-out rows were scored best, and whether a training waits for a better one in vain.
 
+use super::cooldown::{Cooldown, is_over};
 use crate::config::{Keep, Train};
 use crate::error::Result;
 
@@ -39,8 +40,10 @@ pub struct Kept {
     pub test_loss: Option<f64>,
     /// Their LL, as in [`super::EpochReport::ll`].
     pub ll: Option<f64>,
-    /// Whether the training ended since no epoch was better for `train.patience` epochs.
+    /// Whether the training ended before its last epoch, since none was better for `train.patience` epochs.
     pub stopped_early: bool,
+    /// Where it cooled down before it ended.
+    pub cooldown: Option<Cooldown>,
 }
 
 impl Kept {
@@ -48,23 +51,31 @@ impl Kept {
     pub(super) fn of(
         epochs: u64,
         best: Option<&Best>,
+        cooldown: Option<Cooldown>,
         settings: &Train,
         scores: impl FnOnce() -> Result<Option<(f64, f64)>>,
     ) -> Result<Self> {
-        let stopped_early = epochs < settings.epochs && Best::was_long_ago(best, epochs, settings);
+        let stopped_early = epochs < settings.epochs && is_over(epochs, best, cooldown, settings);
         let (epoch, scores) = match best.filter(|_| settings.keep == Keep::Best) {
             Some(best) => (best.epoch, Some((best.test_loss, best.ll))),
             None => (epochs, scores()?),
         };
         let (test_loss, ll) = scores.unzip();
-        Ok(Self { epoch, epochs, test_loss, ll, stopped_early })
+        Ok(Self { epoch, epochs, test_loss, ll, stopped_early, cooldown })
     }
 
     /// What there is to tell of it: nothing where it is simply the model after all epochs.
     pub(super) fn in_words(&self, settings: &Train) -> Option<String> {
         let Self { epoch, epochs, .. } = self;
         let mut parts = Vec::new();
-        if self.stopped_early {
+        if let Some(Cooldown { start, from }) = self.cooldown {
+            parts.push(format!(
+                "no better score of the held-out rows in {} epochs after epoch {from} (train.patience), so cooled down from its \
+                 model in {} epochs (train.cooldown)",
+                settings.patience,
+                epochs - start
+            ));
+        } else if self.stopped_early {
             parts.push(format!(
                 "stopped after epoch {epochs} of {}: no better score of the held-out rows in {} epochs (train.patience)",
                 settings.epochs, settings.patience
@@ -117,9 +128,13 @@ mod tests {
     fn words_say_which_model_and_why() {
         let mut train = for_tables().train;
         (train.epochs, train.patience, train.keep) = (50, 8, Keep::Best);
-        let kept = Kept { epoch: 9, epochs: 17, test_loss: Some(1.5), ll: Some(-1.5), stopped_early: true };
+        let kept =
+            Kept { epoch: 9, epochs: 17, test_loss: Some(1.5), ll: Some(-1.5), stopped_early: true, cooldown: None };
         let text = kept.in_words(&train).unwrap();
         assert!(text.contains("epoch 17 of 50") && text.contains("in 8 epochs") && text.contains("epoch 9"), "{text}");
+        let cooled = Kept { cooldown: Some(Cooldown { start: 13, from: 5 }), ..kept }.in_words(&train).unwrap();
+        assert!(cooled.contains("8 epochs after epoch 5") && cooled.contains("in 4 epochs"), "{cooled}");
+        assert!(cooled.contains("kept the model of epoch 9 of 17") && !cooled.contains("stopped"), "{cooled}");
         let whole = Kept { epochs: 50, stopped_early: false, ..kept };
         assert!(!whole.in_words(&train).unwrap().contains("stopped"));
         train.keep = Keep::Last;

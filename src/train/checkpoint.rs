@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::best::Best;
+use super::cooldown::Cooldown;
 use super::trainer::{Position, State};
 use crate::data::atomic::write_atomic;
 use crate::data::units::Units;
@@ -81,6 +82,8 @@ struct Header {
     loss_sum: u64,
     losses: u64,
     best: Option<BestEpoch>,
+    #[serde(default)]
+    cooldown: Option<Cooldown>,
 }
 
 /// A [`Best`] without its weights; numbers by their bits.
@@ -143,6 +146,7 @@ impl Checkpoint {
                 test_loss: best.test_loss.to_bits(),
                 ll: best.ll.to_bits(),
             }),
+            cooldown: state.cooldown,
         };
         let json = serde_json::to_string(&header).map_err(|e| wrong(e.to_string()))?;
         let best_weights = state.best.as_ref().map_or(&[][..], |best| &best.weights[..]);
@@ -197,6 +201,7 @@ impl Checkpoint {
             loss_sum: f64::from_bits(header.loss_sum),
             losses: header.losses,
             best: None,
+            cooldown: header.cooldown,
         };
         let weights = next()?;
         let best = header.best.map(|BestEpoch { epoch, test_loss, ll }| Best {
@@ -325,6 +330,7 @@ mod tests {
             loss_sum: 0.1 + 0.2,
             losses: 3,
             best: Some(Best { epoch: 1, test_loss: 0.1 + 0.2, ll: -1e-300, weights: vec![4.0, 5.0, -6.5] }),
+            cooldown: Some(Cooldown { start: 1, from: 1 }),
         };
         Checkpoint { about, state }
     }

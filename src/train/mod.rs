@@ -10,6 +10,7 @@ mod best;
 pub mod checkpoint;
 mod clock;
 mod columns;
+mod cooldown;
 mod dataset;
 #[cfg(feature = "plots")]
 mod figures;
@@ -23,6 +24,7 @@ mod trainer;
 mod verdict;
 
 pub use best::{Best, Kept};
+pub use cooldown::Cooldown;
 pub use dataset::Dataset;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;

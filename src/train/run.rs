@@ -143,7 +143,7 @@ pub fn settings_of(path: &Path) -> Result<Config> {
 
 /// Goes on with a training from its newest whole checkpoint; from its beginning, where it was stopped before the first.
 /// One that has nothing left to do says so. `config` is [`settings_of`] the folder, with changes in its table `run` and
-/// of `train.patience` only.
+/// of `train.patience` only, the latter where it does not cool down.
 ///
 /// # Errors
 /// [`Error::Format`] where the checkpoint belongs to another model, other data or other settings; those of [`start`].
@@ -163,7 +163,9 @@ pub fn resume(
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         let scores = last.and_then(|report| report.test_loss.zip(report.ll));
         let kept = state
-            .map(|state| Kept::of(state.position.epoch, state.best.as_ref(), &config.train, || Ok(scores)))
+            .map(|state| {
+                Kept::of(state.position.epoch, state.best.as_ref(), state.cooldown, &config.train, || Ok(scores))
+            })
             .transpose()?;
         observer.note(&already_finished(&folder, &config, kept));
         let step = state.map_or(0, |state| state.position.step);

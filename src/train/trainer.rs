@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::best::{Best, Kept};
+use super::cooldown::{Cooldown, is_over};
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
 use super::order;
@@ -49,13 +50,14 @@ pub struct State {
     pub losses: u64,
     /// The best epoch so far, where rows are held out.
     pub best: Option<Best>,
+    /// Where patience is lost and the training cools down.
+    pub cooldown: Option<Cooldown>,
 }
 
 impl State {
-    /// Whether nothing is left to do: all epochs are done, or `train.patience` of them since the best one.
+    /// Whether nothing is left to do, as [`Trainer::is_done`] has it.
     pub(super) fn is_done(&self, settings: &Train) -> bool {
-        let epoch = self.position.epoch;
-        epoch >= settings.epochs || Best::was_long_ago(self.best.as_ref(), epoch, settings)
+        is_over(self.position.epoch, self.best.as_ref(), self.cooldown, settings)
     }
 }
 
@@ -97,6 +99,7 @@ pub struct Trainer<'a> {
     loss_sum: f64,
     losses: u64,
     best: Option<Best>,
+    cooldown: Option<Cooldown>,
     finished: bool,
     last_loss: Option<f32>,
     busy: Duration,
@@ -144,6 +147,7 @@ impl<'a> Trainer<'a> {
             loss_sum: 0.0,
             losses: 0,
             best: None,
+            cooldown: None,
             finished: false,
             last_loss: None,
             busy: Duration::ZERO,
@@ -157,10 +161,18 @@ impl<'a> Trainer<'a> {
     }
 
     /// Whether the training is over: all epochs are done, no epoch was better on the held-out rows for
-    /// `train.patience` epochs, or [`Trainer::finish`] was called.
+    /// `train.patience` epochs and it has cooled down, or [`Trainer::finish`] was called.
     pub fn is_done(&self) -> bool {
+        self.finished || is_over(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings)
+    }
+
+    /// The learning rate of this epoch.
+    fn rate(&self) -> f64 {
         let epoch = self.position.epoch;
-        self.finished || epoch >= self.settings.epochs || Best::was_long_ago(self.best.as_ref(), epoch, &self.settings)
+        match self.cooldown {
+            Some(cooldown) => cooldown.rate(&self.schedule, &self.settings, epoch),
+            None => self.schedule.rate(epoch),
+        }
     }
 
     /// Whether all batches of the epoch are done, so that [`Trainer::finish_epoch`] is due.
@@ -185,7 +197,7 @@ impl<'a> Trainer<'a> {
             noise: self.settings.noise as f32,
             seed: self.settings.seed,
             step: step as u32,
-            adam: self.adam.step(self.schedule.rate(epoch), step + 1),
+            adam: self.adam.step(self.rate(), step + 1),
         };
         let order = (self.ordered != Some(epoch)).then(|| {
             let count = (self.batches * self.batch) as usize;
@@ -216,7 +228,8 @@ impl<'a> Trainer<'a> {
         Ok(true)
     }
 
-    /// Scores the held-out rows and ends the epoch. Remembers the model where it is to be kept and the best so far.
+    /// Scores the held-out rows and ends the epoch. Remembers the model where it is to be kept and the best so far, and goes
+    /// back to it where patience is lost and the training is to cool down.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -237,14 +250,29 @@ impl<'a> Trainer<'a> {
             train_loss: self.loss_sum / self.losses as f64,
             test_loss: test.map(|(loss, _)| loss),
             ll: test.map(|(_, ll)| ll),
-            lr: self.schedule.rate(self.position.epoch),
+            lr: self.rate(),
             rows_per_s: self.rows_per_s(),
         };
         self.position.epoch += 1;
         self.position.batch = 0;
         (self.loss_sum, self.losses) = (0.0, 0);
         (self.busy, self.timed_steps) = (Duration::ZERO, 0);
+        if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {
+            self.cooldown = Some(due);
+            self.back_to_best()?;
+        }
         Ok(report)
+    }
+
+    /// Takes the weights of the best epoch, where they were remembered, with moments at zero.
+    fn back_to_best(&self) -> Result<()> {
+        let Some(best) = self.best.as_ref().filter(|best| !best.weights.is_empty()) else { return Ok(()) };
+        let zeros = vec![0.0; self.flow.plan().layout.trained];
+        self.flow.with_session(|session| {
+            session.write(Values::Weights, &best.weights)?;
+            session.write(Values::FirstMoments, &zeros)?;
+            session.write(Values::SecondMoments, &zeros)
+        })
     }
 
     /// Ends the training: leaves the model that is to be kept in the flow, that of the best epoch where `train.keep` says
@@ -253,7 +281,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn finish(&mut self) -> Result<Kept> {
-        let kept = Kept::of(self.position.epoch, self.best.as_ref(), &self.settings, || self.score())?;
+        let kept = Kept::of(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings, || self.score())?;
         if let Some(best) = self.best.as_ref().filter(|_| self.settings.keep == Keep::Best) {
             self.flow.with_session(|session| session.write(Values::Weights, &best.weights))?;
         }
@@ -309,16 +337,17 @@ impl<'a> Trainer<'a> {
 
     /// Where the training is, for people.
     pub fn progress(&self) -> Progress {
-        let steps = self.settings.epochs * self.batches;
+        let epochs = self.cooldown.map_or(self.settings.epochs, |cooldown| cooldown.end(&self.settings));
+        let steps = epochs * self.batches;
         let rate = self.rows_per_s();
         Progress {
-            epoch: (self.position.epoch + 1).min(self.settings.epochs),
-            epochs: self.settings.epochs,
+            epoch: (self.position.epoch + 1).min(epochs),
+            epochs,
             step: self.position.step,
             steps,
             loss: self.last_loss,
             rows_per_s: rate,
-            eta_s: (steps - self.position.step) as f64 * self.batch as f64 / rate,
+            eta_s: steps.saturating_sub(self.position.step) as f64 * self.batch as f64 / rate,
         }
     }
 
@@ -340,6 +369,7 @@ impl<'a> Trainer<'a> {
             loss_sum: self.loss_sum,
             losses: self.losses,
             best: self.best.clone(),
+            cooldown: self.cooldown,
         };
         let best = state.best.as_ref().map_or(&[][..], |best| &best.weights[..]);
         let all = [&state.weights[..], &state.first_moments, &state.second_moments, best];
@@ -364,6 +394,15 @@ impl<'a> Trainer<'a> {
                 return Err(Error::config("train.epochs", what));
             }
         }
+        if let Some(Cooldown { start, from }) =
+            state.cooldown.filter(|c| c.start > state.position.epoch || c.from > c.start)
+        {
+            let what = format!(
+                "a cool-down from epoch {from} after {start} epochs cannot be when {} are done",
+                state.position.epoch
+            );
+            return Err(Error::config("train.cooldown", what));
+        }
         let arrays = [
             ("weights", Values::Weights, &state.weights, layout.len()),
             ("first moments", Values::FirstMoments, &state.first_moments, layout.trained),
@@ -386,6 +425,7 @@ impl<'a> Trainer<'a> {
         self.position = state.position;
         (self.loss_sum, self.losses) = (state.loss_sum, state.losses);
         self.best = state.best.clone();
+        self.cooldown = state.cooldown;
         self.finished = false;
         self.ordered = None;
         Ok(())

@@ -49,7 +49,11 @@ pub(super) fn worse_at_the_end(reports: &[EpochReport], config: &Config, data: &
 pub(super) fn already_finished(folder: &RunFolder, config: &Config, kept: Option<Kept>) -> String {
     let (path, model) = (folder.path().display(), folder.model());
     let anew = format!("start a new run with --init {}", model.display());
-    match kept.filter(|kept| kept.stopped_early).and_then(|kept| kept.in_words(&config.train)) {
+    let early = kept.filter(|kept| kept.stopped_early);
+    match early.and_then(|kept| kept.in_words(&config.train)) {
+        Some(text) if early.is_some_and(|kept| kept.cooldown.is_some()) => {
+            format!("{path} is finished: {text}. To train on, {anew}")
+        }
         Some(text) => format!(
             "{path} is finished: {text}. To train on, raise train.patience in {} (0: never stop) and resume again, or {anew}",
             folder.config().display()
