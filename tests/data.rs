@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hintflow::data::cross::{self, Cross};
 use hintflow::data::lens::{self, Lens, Outline};
 use hintflow::data::{TEST_FIRST_ROW, Table, write_csv, write_npy};
 use hintflow::error::Error;
@@ -123,6 +124,44 @@ fn observation_noise_has_deviation_one_twentieth() {
     // d_h and d_v hold the tips' distance, which is 1.636 radii for the true Lens and less for a curve of order 2.
     let longest = seen.iter_rows().map(|s| f64::from(s[0]).hypot(f64::from(s[1]))).fold(0.0, f64::max);
     assert!((2.7..3.6).contains(&longest), "{longest}");
+}
+
+// Cross
+
+#[test]
+fn cross_tables_have_the_moments_of_the_family() {
+    let n = 20_000;
+    let (table, seen) = cross::generate_with_observations(n, 1, 0).unwrap();
+    assert_eq!(table, pool(1).install(|| cross::generate(n, 1, 0)).unwrap());
+    assert_eq!((table.dim(), seen.dim(), table.columns[62].as_str()), (100, 4, "im_x_0"));
+    assert_eq!(seen.columns, ["centre_x", "centre_y", "rotation", "thickness_ratio"]);
+    assert_eq!(table.row(17), Cross::of_row(1, 17).coefficients());
+    for (j, name) in table.columns.iter().enumerate() {
+        let column = || table.iter_rows().map(|row| f64::from(row[j]));
+        let mean = column().sum::<f64>() / n as f64;
+        let deviation = (column().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
+        // a_0 is the offset: N(0, 0.5). Im a_0 is 0. Nothing else is constant or larger than a Cross.
+        match j {
+            12 | 37 => assert!(mean.abs() < 0.018 && (deviation - 0.5).abs() < 0.0125, "{name}: {mean} {deviation}"),
+            62 | 87 => assert_eq!((mean, deviation), (0.0, 0.0), "{name}"),
+            _ => assert!(mean.abs() < 1.0 && deviation > 1e-3 && deviation < 2.0, "{name}: {mean} {deviation}"),
+        }
+    }
+    // An outline is real: a_-m is the conjugate of a_m.
+    for row in table.iter_rows().take(100) {
+        for axis in 0..2 {
+            for m in 0..25 {
+                assert_eq!(row[25 * axis + m], row[25 * axis + 24 - m]);
+                assert_eq!(row[50 + 25 * axis + m], -row[50 + 25 * axis + 24 - m]);
+            }
+        }
+    }
+    // Widths are U(0.5, 2) each: their ratio is below 1 as often as above, and its mean is 1.25 ln(4) / 1.5. Noise has mean 0.
+    let ratio = || seen.iter_rows().map(|row| f64::from(row[3]));
+    let mean = ratio().sum::<f64>() / n as f64;
+    assert!((mean - 1.25 * 4f64.ln() / 1.5).abs() < 0.03, "{mean}");
+    let below = ratio().filter(|&r| r < 1.0).count() as f64 / n as f64;
+    assert!((below - 0.5).abs() < 0.02, "{below}");
 }
 
 // Text tables

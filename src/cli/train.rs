@@ -17,6 +17,7 @@ Examples:
   hintflow train lens                            the paper's setting: 10^6 rows, 2 blocks, 50 epochs
   hintflow train lens --set data.rows=100000     the same on fewer rows
   hintflow train power --set data.path=FILE      UCI POWER from its file or folder; so with gas, miniboone
+  hintflow train cross --set model.kind=hint     the paper's Cross shapes, given observations of each
   hintflow train table.csv --out runs/first      any table of numbers
   hintflow train table.csv --set model.width=128 --set train.epochs=400
   hintflow train --config runs/first/config.toml the same run again
@@ -35,7 +36,7 @@ reports log-densities of whole rows; their mean is columns * (LL - 0.919).";
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, after_long_help = long_help())]
 pub(super) struct Train {
-    /// Data set of the paper (lens; power, gas, miniboone with --set data.path=FILE), or a table: .csv, .npy or text (.txt, .tsv, .dat), one row per sample
+    /// Data set of the paper (lens, cross; power, gas, miniboone with --set data.path=FILE), or a table: .csv, .npy or text (.txt, .tsv, .dat), one row per sample
     #[arg(value_name = "PRESET|DATA")]
     source: Option<String>,
     /// Go on with the run in this folder

@@ -28,10 +28,10 @@ pub const KEYS: &[Key] = &[
     key("model.init_sigma", "deviation of the initial weights"),
     key("model.init", "a model file to start from (--init)"),
     key("train.epochs", "number of epochs"),
-    key("train.batches_per_epoch", "batches of an epoch; default: each row once, lens 100"),
+    key("train.batches_per_epoch", "batches of an epoch; default: each row once, lens and cross 100"),
     key(
         "train.batch",
-        "rows of a batch; default: rows / 100, within 32 to 10000; lens 10000, power 1660, gas 853, miniboone 300",
+        "rows of a batch; default: rows / 100, within 32 to 10000; lens and cross 10000, power 1660, gas 853, miniboone 300",
     ),
     key("train.lr", "learning rate at the start"),
     key("train.lr_final", "learning rate at the end; falls exponentially, once per epoch"),
@@ -51,7 +51,7 @@ pub const KEYS: &[Key] = &[
     key("train.cooldown", "epochs from the best model on, with falling rate, when patience is lost; 0: stop at once"),
     key(
         "data.preset",
-        "data set of the paper: \"lens\", simulated; \"power\", \"gas\", \"miniboone\", read from data.path",
+        "data set of the paper: \"lens\", \"cross\", simulated; \"power\", \"gas\", \"miniboone\", read from data.path",
     ),
     key(
         "data.path",

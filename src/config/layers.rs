@@ -172,8 +172,10 @@ impl Layers {
             Some(preset) => preset.config(),
             None => preset::for_tables(),
         };
-        if base.data.preset.is_some() && self.given("model.kind").is_some_and(|kind| kind != Kind::Flow.name()) {
-            base.model.budget = Some(preset::CONDITIONAL_BUDGET);
+        if let Some(preset) = base.data.preset
+            && self.given("model.kind").is_some_and(|kind| kind != Kind::Flow.name())
+        {
+            base.model.budget = preset.conditional_budget().or(base.model.budget);
         }
         if base.data.preset.is_some() && self.given("data.rows").is_some() {
             // The paper's batches are those of the paper's number of rows.

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Config, Data, Depth, Keep, Memory, Model, Run, ScaleKind, Train};
+use crate::data::Shapes;
 use crate::data::lens::Outline;
 use crate::data::uci::Uci;
 use crate::plan::{ConditionOn, Kind, Mixing};
@@ -29,6 +30,8 @@ use crate::plan::{ConditionOn, Kind, Mixing};
 pub enum Preset {
     /// Lens shapes, 20 Fourier coefficients (spec, section 6).
     Lens,
+    /// Cross shapes, 100 Fourier coefficients (spec, section 6).
+    Cross,
     /// UCI POWER, 6 columns.
     Power,
     /// UCI GAS, 8 columns.
@@ -39,12 +42,13 @@ pub enum Preset {
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Self; 4] = [Self::Lens, Self::Power, Self::Gas, Self::Miniboone];
+    pub const ALL: [Self; 5] = [Self::Lens, Self::Cross, Self::Power, Self::Gas, Self::Miniboone];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lens => "lens",
+            Self::Cross => "cross",
             Self::Power => Uci::Power.name(),
             Self::Gas => Uci::Gas.name(),
             Self::Miniboone => Uci::Miniboone.name(),
@@ -57,7 +61,16 @@ impl Preset {
             Self::Power => Some(Uci::Power),
             Self::Gas => Some(Uci::Gas),
             Self::Miniboone => Some(Uci::Miniboone),
-            Self::Lens => None,
+            Self::Lens | Self::Cross => None,
+        }
+    }
+
+    /// The shapes it simulates, where it does; an outline is a choice of Lens shapes alone.
+    pub fn shapes(self, outline: Option<Outline>) -> Option<Shapes> {
+        match self {
+            Self::Lens => Some(Shapes::Lens(outline.unwrap_or_default())),
+            Self::Cross => Some(Shapes::Cross),
+            Self::Power | Self::Gas | Self::Miniboone => None,
         }
     }
 
@@ -68,39 +81,52 @@ impl Preset {
 
     /// The paper's settings for this data set.
     pub fn config(self) -> Config {
-        let mut config = for_tables();
         match self {
-            Self::Lens => {
-                config.model.blocks = 2;
-                config.model.width = None;
-                config.model.budget = Some(100_000);
-                config.model.mixing = Mixing::Householder;
-                config.model.mix_first = false;
-                config.train.batch = Some(10_000);
-                config.train.batches_per_epoch = Some(100);
-                config.train.lr = 0.01;
-                config.train.lr_final = 0.0001;
-                config.train.epochs = 50;
-                config.train.noise = 0.01;
-                config.train.keep = Keep::Last;
-                (config.train.patience, config.train.cooldown) = (0, 0);
-                config.data = Data {
-                    preset: Some(self),
-                    standardize: false,
-                    validation: None,
-                    outline: Some(Outline::Vertices),
-                    rows: Some(1_000_000),
-                    test_rows: Some(100_000),
-                    test_noise: 0.01,
-                    ..config.data
-                };
-            }
-            Self::Power => config = for_uci(self, 500_000, 1660),
-            Self::Gas => config = for_uci(self, 500_000, 853),
-            Self::Miniboone => config = for_uci(self, 250_000, 300),
+            Self::Lens => for_shapes(self, 2, 100_000, Some(Outline::Vertices)),
+            Self::Cross => for_shapes(self, 4, 2_000_000, None),
+            Self::Power => for_uci(self, 500_000, 1660),
+            Self::Gas => for_uci(self, 500_000, 853),
+            Self::Miniboone => for_uci(self, 250_000, 300),
         }
-        config
     }
+
+    /// Parameters of the paper's conditional models of these shapes.
+    pub(super) fn conditional_budget(self) -> Option<u64> {
+        match self {
+            Self::Lens => Some(400_000),
+            Self::Cross => Some(4_000_000),
+            Self::Power | Self::Gas | Self::Miniboone => None,
+        }
+    }
+}
+
+/// The paper's settings for simulated shapes.
+fn for_shapes(preset: Preset, blocks: u32, budget: u64, outline: Option<Outline>) -> Config {
+    let mut config = for_tables();
+    config.model.blocks = blocks;
+    config.model.width = None;
+    config.model.budget = Some(budget);
+    config.model.mixing = Mixing::Householder;
+    config.model.mix_first = false;
+    config.train.batch = Some(10_000);
+    config.train.batches_per_epoch = Some(100);
+    config.train.lr = 0.01;
+    config.train.lr_final = 0.0001;
+    config.train.epochs = 50;
+    config.train.noise = 0.01;
+    config.train.keep = Keep::Last;
+    (config.train.patience, config.train.cooldown) = (0, 0);
+    config.data = Data {
+        preset: Some(preset),
+        standardize: false,
+        validation: None,
+        outline,
+        rows: Some(1_000_000),
+        test_rows: Some(100_000),
+        test_noise: 0.01,
+        ..config.data
+    };
+    config
 }
 
 /// Seed of the shuffling and of the noise in the public preprocessing of the UCI data sets.
@@ -121,9 +147,6 @@ fn for_uci(preset: Preset, budget: u64, batch: u64) -> Config {
     config.data.seed = UCI_SEED;
     config
 }
-
-/// Parameters of the paper's conditional models of Lens shapes.
-pub(super) const CONDITIONAL_BUDGET: u64 = 400_000;
 
 /// Settings for a table of any size.
 pub fn for_tables() -> Config {
@@ -219,6 +242,21 @@ mod tests {
             assert!(100 * spec.width.abs_diff(width) <= per_cent * width, "{}: {}", preset.name(), spec.width);
             assert_eq!(preset.uci().map(Uci::name), Some(preset.name()));
         }
+    }
+
+    #[test]
+    fn cross_is_the_papers_setting() {
+        let (c, lens) = (Preset::Cross.config(), Preset::Lens.config());
+        assert_eq!((c.data.preset, c.data.outline), (Some(Preset::Cross), None));
+        // The paper trains both alike.
+        assert_eq!(c.train, lens.train);
+        assert_eq!(c.data, Data { preset: c.data.preset, outline: None, ..lens.data });
+        let spec = c.model.spec(100, 0).unwrap();
+        assert_eq!((spec.blocks, spec.depth, spec.mixing, spec.mix_first), (4, 99, Mixing::Householder, false));
+        // The authors' width is 261.
+        assert!((250..270).contains(&spec.width), "{}", spec.width);
+        let parameters = crate::plan::budget::parameters(&spec);
+        assert!(parameters.abs_diff(2_000_000) < 20_000, "{parameters}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Ranges of all settings, and settings that do not go together.
 
-use super::{Config, Given, ScaleKind};
+use super::{Config, Given, Preset, ScaleKind};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
@@ -131,6 +131,9 @@ impl Config {
             bounds.mistake().map_or(Ok(()), |mistake| Err(Error::config(format!("columns.{name}"), mistake)))?;
         }
         let only = |key: &str, what: &str, set: bool| if set { Err(Error::config(key, what)) } else { Ok(()) };
+        if d.preset != Some(Preset::Lens) {
+            only("data.outline", "is for the simulated data set lens", d.outline.is_some())?;
+        }
         if let Some(preset) = d.preset.filter(|preset| preset.uci().is_some()) {
             let name = preset.name();
             only(
@@ -144,14 +147,12 @@ impl Config {
                 &format!("is for simulated data sets; {name} has test rows of its own"),
                 d.test_rows.is_some(),
             )?;
-            only("data.outline", "is for the simulated data set lens", d.outline.is_some())?;
             only("model.kind", &format!("must be `flow`: {name} has no conditions"), self.model.kind != Kind::Flow)
         } else if d.preset.is_some() {
             let simulated = "is for tables; a simulated data set has test rows of its own (data.test_rows)";
             only("data.validation", simulated, d.validation.is_some())?;
             only("data.columns", "is for tables; a simulated data set is modelled whole", d.columns.is_some())
         } else {
-            only("data.outline", "is for the simulated data set lens", d.outline.is_some())?;
             only("data.test_rows", "is for simulated data sets; for a table set data.validation", d.test_rows.is_some())
         }
     }

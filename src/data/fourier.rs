@@ -9,10 +9,8 @@ use std::borrow::Cow;
 use std::f64::consts::TAU;
 use std::sync::OnceLock;
 
+pub use super::plane::Point;
 use crate::error::{Error, Result};
-
-/// A point of the plane.
-pub type Point = [f64; 2];
 
 /// Number of columns of a curve of an order.
 pub fn dim(order: usize) -> usize {

@@ -1,16 +1,21 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
 //! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
-//! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`fourier`] and
-//! [`lens`] simulate the paper's shapes, [`uci`] reads its tabular data sets. Nothing here knows a device or a model.
+//! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`shapes`]
+//! simulates the families of the paper, [`lens`] and [`cross`], as [`fourier`] coefficients; [`natural`]
+//! is the shape with which it introduces them. [`uci`] reads its tabular data sets. Nothing here knows a device or a model.
 
 pub mod atomic;
+pub mod cross;
 pub mod csv;
 pub mod fourier;
 pub mod lens;
+pub mod natural;
 pub mod npy;
+pub mod plane;
 mod precision;
 mod select;
+pub mod shapes;
 pub mod standardize;
 pub mod table;
 mod text_head;
@@ -20,6 +25,7 @@ pub mod units;
 pub use atomic::write_atomic;
 pub use csv::{read_csv, write_csv};
 pub use npy::{read_npy, write_npy};
+pub use shapes::Shapes;
 pub use standardize::Standardizer;
 pub use table::{Table, check_table_output, side_by_side, write_groups, write_table, write_vector};
 pub use units::{Bounds, Units};

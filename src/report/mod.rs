@@ -21,7 +21,7 @@ mod table;
 pub use correlation::{correlation, fourier_blocks};
 pub use jacobians::{JacobianMap, jacobians};
 pub use losses::{LossHistory, LossPoint, loss_curves};
-pub use outlines::{Outline, outlines};
+pub use outlines::{Outline, Segment, outlines};
 pub use sensitivity::{PAPER_OFFSET, sensitivity};
 pub use table::{marginals, pairs};
 

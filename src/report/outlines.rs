@@ -15,11 +15,14 @@ pub struct Outline {
     pub points: Vec<[f32; 2]>,
     /// Another closed curve, drawn wide and red behind this one: the polygon that a Fourier curve approximates.
     pub reference: Option<Vec<[f32; 2]>>,
-    /// The largest diameter of the curve, drawn dotted and green.
-    pub diameter: Option<[[f32; 2]; 2]>,
-    /// The diameter that it should have, drawn red.
-    pub target: Option<[[f32; 2]; 2]>,
+    /// Lines measured at the curve itself, its largest diameter for example; drawn dashed and green.
+    pub measured: Vec<Segment>,
+    /// Lines that an observation asks for, drawn red.
+    pub observed: Vec<Segment>,
 }
+
+/// Both ends of a line.
+pub type Segment = [[f32; 2]; 2];
 
 impl From<Vec<[f32; 2]>> for Outline {
     fn from(points: Vec<[f32; 2]>) -> Self {
@@ -124,11 +127,11 @@ fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     }
     let color = if shrink > 1.0 { MUTED } else { TEXT };
     page.line_inside(frame, &place(&outline.points), color.to_rgba(), 1.2);
-    if let Some(target) = &outline.target {
-        page.line_inside(frame, &target.each_ref().map(point), RED.to_rgba(), 1.4);
+    for segment in &outline.observed {
+        page.line_inside(frame, &segment.each_ref().map(point), RED.to_rgba(), 1.4);
     }
-    if let Some(diameter) = &outline.diameter {
-        for dash in dashes(diameter.each_ref().map(point)) {
+    for segment in &outline.measured {
+        for dash in dashes(segment.each_ref().map(point)) {
             page.line_inside(frame, &dash, GREEN.to_rgba(), 1.4);
         }
     }

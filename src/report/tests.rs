@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::page::RASTER;
 use super::*;
+use crate::data::natural;
 
 type Draw = fn(&Path, &[f32], &[f32], usize, &[String]) -> crate::error::Result<()>;
 
@@ -167,6 +168,22 @@ fn outlines_of_one_kind_or_none() {
     assert!(outlines(&folder.path("none"), &[broken], &[Outline::default()], ["samples", "data"]).is_err());
 }
 
+/// The figure with which the paper introduces Fourier curves, in more orders.
+#[test]
+fn orders_of_a_natural_shape() {
+    let folder = Folder::new();
+    let single = |points: &[[f64; 2]]| points.iter().map(|p| p.map(|v| v as f32)).collect::<Vec<_>>();
+    let orders = [1, 2, 3, 5, 8, 12, 16, 20, 32];
+    let curves = orders.map(|order| Outline {
+        points: single(&natural::curve(order).trace(600)),
+        reference: Some(single(&natural::CORNERS)),
+        ..Outline::default()
+    });
+    let title = "a natural shape, M = 1, 2, 3, 5, 8, 12, 16, 20, 32";
+    outlines(&folder.path("natural"), &curves, &[], [title, ""]).unwrap();
+    check(&folder.path("natural"), &[title]);
+}
+
 /// Rows of `dim` columns that depend on each other; `bend` makes a difference between data and samples.
 fn table(rows: usize, dim: usize, bend: f32, seed: u64) -> Vec<f32> {
     let mut noise = Noise(seed);
@@ -325,7 +342,7 @@ fn sensitivity_of_a_lens() {
     use crate::data::lens;
     let (folder, path) = (Folder::new(), Folder::new().path("none"));
     let shape = lens::Lens::of_row(3, 5).coefficients(lens::Outline::Vertices);
-    let names = lens::column_names();
+    let names = crate::data::fourier::column_names(lens::ORDER);
     sensitivity(&folder.path("sensitivity"), &shape, &[1, 4, 8, 13], PAPER_OFFSET, 6, &names).unwrap();
     check(&folder.path("sensitivity"), &["One coefficient changed", "original", "+0.6", "re_x_-1", "im_x_1"]);
     sensitivity(&folder.path("sensitivity_one"), &shape, &[0], -0.3, 0, &[]).unwrap();

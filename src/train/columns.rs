@@ -343,4 +343,23 @@ mod tests {
             assert_eq!((&row[..2], &row[2..]), (y, x));
         }
     }
+
+    #[test]
+    fn cross_has_its_observations_as_conditions() {
+        let mut config = Preset::Cross.config();
+        (config.data.rows, config.data.test_rows, config.data.test_noise) = (Some(5), Some(3), 0.0);
+        let shapes = crate::data::Shapes::Cross;
+        let load = |config: &Config| crate::train::dataset::Dataset::load(config, None).unwrap();
+        let plain = load(&config);
+        assert_eq!((plain.cond_dim, plain.dim, plain.name.as_str()), (0, 100, "cross"));
+        assert_eq!(plain.train[..], *shapes.generate(5, 1, 0).unwrap().values());
+        assert_eq!(plain.test[..], *shapes.generate(3, 1, crate::data::TEST_FIRST_ROW).unwrap().values());
+        config.model.kind = Kind::Hint;
+        let data = load(&config);
+        assert_eq!((data.cond_dim, data.dim, data.train_rows(), data.test_rows()), (4, 100, 5, 3));
+        assert_eq!(data.y.columns, shapes.observations());
+        let mut rows = vec![0.0; 5 * 104];
+        shapes.fill_observed(&mut rows, 1, 0);
+        assert_eq!(data.train[..], rows);
+    }
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::columns::{self, Columns};
 use super::notes;
 use crate::config::{Config, Preset, preset};
-use crate::data::lens;
+use crate::data::Shapes;
 use crate::data::standardize::Standardizer;
 use crate::data::units::Units;
 use crate::data::{TEST_FIRST_ROW, Table, table};
@@ -152,8 +152,10 @@ impl Rows {
     /// to start from.
     pub(super) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
         match config.data.preset {
-            Some(Preset::Lens) => simulate_lens(config),
-            Some(preset @ (Preset::Power | Preset::Gas | Preset::Miniboone)) => uci::rows(config, preset),
+            Some(preset) => match preset.shapes(config.data.outline) {
+                Some(shapes) => simulate(config, preset, shapes),
+                None => uci::rows(config, preset),
+            },
             None => read(config, init),
         }
     }
@@ -232,32 +234,22 @@ impl Rows {
     }
 }
 
-fn simulate_lens(config: &Config) -> Result<Rows> {
+fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
     let data = &config.data;
-    let outline = data.outline.unwrap_or_default();
     let observed = config.model.kind != Kind::Flow;
-    let seen = if observed { lens::observation_names() } else { Vec::new() };
-    let columns = Columns::simulated(seen, lens::column_names());
+    let seen = if observed { shapes.observation_names() } else { Vec::new() };
+    let columns = Columns::simulated(seen, shapes.column_names());
     let mut train = zeros("data.rows", data.rows.unwrap_or(1), columns.row())?;
     let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), columns.row())?;
     let fill = |rows: &mut [f32], first| match observed {
-        true => lens::fill_observed(rows, data.seed, outline, first),
-        false => {
-            lens::fill(rows, data.seed, outline, first);
-            Ok(())
-        }
+        true => shapes.fill_observed(rows, data.seed, first),
+        false => shapes.fill(rows, data.seed, first),
     };
     with_threads(config.run.threads, || {
-        fill(Arc::make_mut(&mut train), 0).and_then(|()| fill(Arc::make_mut(&mut test), TEST_FIRST_ROW))
-    })??;
-    Ok(Rows {
-        name: Preset::Lens.name().into(),
-        columns,
-        coarse: Vec::new(),
-        train,
-        test: test.to_vec(),
-        notes: Vec::new(),
-    })
+        fill(Arc::make_mut(&mut train), 0);
+        fill(Arc::make_mut(&mut test), TEST_FIRST_ROW);
+    })?;
+    Ok(Rows { name: preset.name().into(), columns, coarse: Vec::new(), train, test: test.to_vec(), notes: Vec::new() })
 }
 
 /// Room for `n` rows, or an error for a number that no machine holds.
@@ -285,7 +277,8 @@ fn with_threads<R: Send>(threads: u64, f: impl FnOnce() -> R + Send) -> Result<R
 
 fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let Some(path) = &config.data.path else {
-        let what = "no data: name a preset (lens, power, gas, miniboone) or a table (.npy, .csv) to train on";
+        let presets = Preset::ALL.map(Preset::name).join(", ");
+        let what = format!("no data: name a preset ({presets}) or a table (.npy, .csv) to train on");
         return Err(Error::config("data.path", what));
     };
     let (table, columns) = columns::read(config, path, init)?;

@@ -96,6 +96,8 @@ fn existing_outputs_stay_without_force() {
             format!("decode run z.npy -o {name} --device cpu"),
             format!("simulate lens -n 3 -o {name}"),
             format!("simulate lens -n 3 -o fresh.npy --observations {name}"),
+            format!("simulate cross -n 3 -o {name}"),
+            format!("simulate cross -n 3 -o fresh.npy --observations {name}"),
         ] {
             place.write(name, "precious");
             place.line(&line).fails(1, &[name, "--force"]);
@@ -265,6 +267,8 @@ fn nothing_and_too_much_are_refused() {
     place.trained();
     place.line("sample run -n 0 --device cpu").fails(2, &["0 samples"]);
     place.line("simulate lens -n 0 -o x.npy").fails(2, &["`-n`", "0 rows"]);
+    place.line("simulate cross -n 0 -o x.npy").fails(2, &["`-n`", "0 rows"]);
+    place.line("simulate cross -n 3 -o x.npy --outline arc").fails(2, &["--outline"]);
     place.line("sample run -n 9000000000000000000 --device cpu").fails(2, &["memory"]);
     place.line("simulate lens -n 9000000000000000000 -o x.npy").fails(2, &["memory"]);
     place
@@ -272,8 +276,9 @@ fn nothing_and_too_much_are_refused() {
         .fails(2, &["model"]);
     place.write("wide.csv", format!("1{}\n2{}\n", ",1".repeat(70_000), ",2".repeat(70_000)));
     place.line("train wide.csv --device cpu --out x").fails(2, &["wide.csv", "70001", "data.columns"]);
-    place.line("train --device cpu").fails(2, &["lens"]);
-    place.line("train nonsense --device cpu").fails(2, &["nonsense", "lens"]);
+    place.line("train --device cpu").fails(2, &["lens", "cross"]);
+    place.line("train nonsense --device cpu").fails(2, &["nonsense", "lens", "cross"]);
+    place.line("train cross --device cpu --set data.outline=arc --out x").fails(2, &["data.outline", "lens"]);
     place.line("train table.csv --device cpu --given y.csv --out x").fails(2, &["data.given"]);
     place.line("bench step --case lens9 --device cpu").fails(2, &["lens9", "lens1"]);
     place.line("bench kernels --seconds=-1 --device cpu").fails(2, &["seconds", "3600"]);

@@ -56,6 +56,34 @@ fn lens_is_simulated_and_drawn() {
 }
 
 #[test]
+fn cross_is_simulated_and_drawn() {
+    let place = Place::new();
+    let train = "--device cpu --epochs 1 --set data.rows=200 --set data.test_rows=20 --set model.blocks=1 --set model.budget=30000";
+    let folder = place.line(&format!("train cross {train}")).good().stdout.trim().to_owned();
+    assert!(folder.ends_with("_cross_s1"), "{folder}");
+    let plots = place.names(&format!("{folder}/plots"));
+    for name in ["loss", "correlation", "outlines"] {
+        assert!(plots.contains(&format!("{name}.png")) && plots.contains(&format!("{name}.svg")), "{plots:?}");
+    }
+    assert!(!plots.contains(&"posterior.png".to_owned()), "{plots:?}");
+    place.line(&format!("sample {folder} -n 4 -o s.csv --device cpu")).good();
+    assert_eq!(Table::read(place.path("s.csv")).unwrap().dim(), 100);
+
+    place.line("simulate cross -n 3 -o x.npy --observations y.csv --seed 2").good();
+    assert_eq!(
+        Table::read(place.path("y.csv")).unwrap().columns,
+        ["centre_x", "centre_y", "rotation", "thickness_ratio"]
+    );
+    for kind in ["hint", "cinn"] {
+        place.line(&format!("train cross {train} --out {kind} --set model.kind={kind}")).good();
+        let svg = place.text(format!("{kind}/plots/posterior.svg"));
+        assert!(svg.contains("samples given centre and rotation (red), ratio "), "{kind}");
+        let scores = place.line(&format!("log-prob {kind} x.npy --given y.csv --device cpu")).good().stdout;
+        assert_eq!(scores.lines().count(), 3, "{scores}");
+    }
+}
+
+#[test]
 fn samples_depend_on_their_number_only() {
     let place = Place::new();
     place.trained();
@@ -213,6 +241,12 @@ fn simulated_shapes_are_the_training_rows_of_the_preset() {
     place.line("simulate lens -n 6 -o d.npy --seed 2").good();
     assert!(Table::read(place.path("c.npy")).unwrap().values() != a.values());
     assert!(Table::read(place.path("d.npy")).unwrap().values() != a.values());
+    place.line("simulate cross -n 6 -o e.csv").good();
+    place.line("simulate cross -n 6 -o f.npy --observations seen_of_cross.csv --seed 1").good();
+    place.line("simulate cross -n 6 -o g.npy --seed 2").good();
+    let [e, f, g] = ["e.csv", "f.npy", "g.npy"].map(|name| Table::read(place.path(name)).unwrap());
+    assert_eq!((e.dim(), e.values()), (100, f.values()));
+    assert_ne!(e.values(), g.values());
 }
 
 #[test]
@@ -289,7 +323,9 @@ fn kernels_are_timed() {
 #[test]
 fn help_has_examples_and_all_settings() {
     let place = Place::new();
-    for command in ["train", "sample", "log-prob", "encode", "decode", "simulate lens", "check", "bench"] {
+    for command in
+        ["train", "sample", "log-prob", "encode", "decode", "simulate lens", "simulate cross", "check", "bench"]
+    {
         let text = place.line(&format!("{command} --help")).good().stdout;
         assert!(text.contains("Example"), "{command}");
     }

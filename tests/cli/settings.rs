@@ -83,6 +83,28 @@ fn lens_is_the_papers_setting() {
 }
 
 #[test]
+fn cross_is_the_papers_setting() {
+    let place = Place::new();
+    let line = "train cross --dry-run --set data.test_rows=1 --set data.rows=10000 --set train.batch=10000";
+    for (kind, budget) in [("flow", "2000000"), ("hint", "4000000"), ("cinn", "4000000")] {
+        let value = resolved(&place, &format!("{line} --set model.kind={kind}"), &[]);
+        for (key, expected) in [
+            ("model.budget", budget),
+            ("train.epochs", "50"),
+            ("model.blocks", "4"),
+            ("model.mixing", "\"householder\""),
+            ("model.mix_first", "false"),
+            ("train.noise", "0.01"),
+            ("train.keep", "\"last\""),
+            ("data.preset", "\"cross\""),
+        ] {
+            assert_eq!(value(key).as_deref(), Some(expected), "{kind}: {key}");
+        }
+        assert_eq!((value("model.width"), value("data.outline")), (None, None));
+    }
+}
+
+#[test]
 fn columns_can_be_chosen() {
     let place = Place::new();
     place.table("table.csv", 60, 4);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::Outline;
-use crate::data::fourier::Point;
+use crate::data::plane::{Point, on_circle, turn};
 
 /// Distance of the centres and radius of circle 2, both in radii of circle 1.
 pub(crate) const DISTANCE: f64 = 2.4;
@@ -65,16 +65,6 @@ impl Arcs {
             on_circle(length - self.second - 0.5 * self.first)
         }
     }
-}
-
-pub(super) fn on_circle(angle: f64) -> Point {
-    let (sin, cos) = angle.sin_cos();
-    [cos, sin]
-}
-
-/// A point turned so that direction 0 becomes `direction`.
-pub(super) fn turn([x, y]: Point, [cos, sin]: Point) -> Point {
-    [cos * x - sin * y, sin * x + cos * y]
 }
 
 /// Corners of the intersection of the unit polygon with the polygon of circle 2 around `centre`, in the order that

@@ -15,16 +15,16 @@
 //! of a draw only y is looked at; x is made again for the draws that were kept. What is kept is a set, the nearest by
 //! (distance, number of the draw), so that neither threads nor the cut into parts can change it.
 
-mod lens;
 mod nearest;
+mod shapes;
 mod store;
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-pub use lens::LensPool;
 use nearest::{Nearest, Span};
+pub use shapes::ShapePool;
 
 use crate::error::{Error, Result};
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::data::Shapes;
 use crate::data::lens::{self, Outline};
 use crate::data::{POOL_FIRST_ROW, write_npy};
 use crate::rng::{Counter, Stream};
@@ -131,7 +132,7 @@ fn scaled_distances_weigh_columns_by_their_deviations() {
 
 #[test]
 fn threads_do_not_change_what_is_accepted() {
-    let pool = LensPool { seed: 2, outline: Outline::Vertices, first_row: POOL_FIRST_ROW };
+    let pool = ShapePool { shapes: Shapes::Lens(Outline::Vertices), seed: 2, first_row: POOL_FIRST_ROW };
     let abc = Abc { draws: 20_000, keep: 100, distance: Distance::Euclidean };
     let with = |threads| {
         let threads = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -143,9 +144,10 @@ fn threads_do_not_change_what_is_accepted() {
 }
 
 #[test]
-fn a_lens_pool_is_the_data_set() {
-    let pool = LensPool { seed: 7, outline: Outline::Arc, first_row: 1000 };
-    let (shapes, seen) = lens::generate_with_observations(3000, 7, Outline::Arc, 1000).unwrap();
+fn a_pool_of_shapes_is_the_data_set() {
+    let family = Shapes::Lens(Outline::Arc);
+    let pool = ShapePool { shapes: family, seed: 7, first_row: 1000 };
+    let (shapes, seen) = family.generate_with_observations(3000, 7, 1000).unwrap();
     let observed = [1.4f32, 1.9];
     let accepted =
         Abc { draws: 3000, keep: 20, distance: Distance::Euclidean }.run(&pool, &observed, &mut quiet).unwrap();

@@ -33,8 +33,8 @@ use rayon::prelude::*;
 
 use super::hausdorff::hausdorff;
 use super::polygon::{check_finite, iou};
+use crate::data::Shapes;
 use crate::data::fourier::{Curve, Point, order_of};
-use crate::data::lens::Outline;
 use crate::error::{Error, Result};
 
 /// Which shapes count as true ones.
@@ -81,27 +81,16 @@ fn check_curve(traced: &[Point]) -> Result<()> {
     check_finite("curve", traced)
 }
 
-/// A data set of shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// Intersections of two circles, with the outline from which the rows were made.
-    Lens(Outline),
-    /// Unions of two bars.
-    Cross,
-}
-
-impl Family {
-    /// Fits a true shape to a row of Fourier coefficients and compares the two.
-    ///
-    /// A row that is not finite, or whose length no order of curves has, is an error.
-    pub fn likeness(self, row: &[f32], rules: Rules) -> Result<Likeness> {
-        let curve = Curve::new(row)?;
-        let points = (POINTS_PER_ORDER * order_of(row.len()).unwrap_or(0)).max(FEWEST_POINTS);
-        let traced = curve.trace(points);
-        match self {
-            Self::Lens(outline) => fit_lens(&curve, outline, rules)?.compare(&traced),
-            Self::Cross => fit_cross(&curve, rules)?.compare(&traced),
-        }
+/// Fits a true shape to a row of Fourier coefficients and compares the two. Of a Lens the outline is that of the rows.
+///
+/// A row that is not finite, or whose length no order of curves has, is an error.
+pub fn likeness(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Likeness> {
+    let curve = Curve::new(row)?;
+    let points = (POINTS_PER_ORDER * order_of(row.len()).unwrap_or(0)).max(FEWEST_POINTS);
+    let traced = curve.trace(points);
+    match shapes {
+        Shapes::Lens(outline) => fit_lens(&curve, outline, rules)?.compare(&traced),
+        Shapes::Cross => fit_cross(&curve, rules)?.compare(&traced),
     }
 }
 
@@ -119,7 +108,7 @@ pub struct Likenesses {
 impl Likenesses {
     /// Measures every row of `table`, row-major with `dim` columns, on all threads. The result does not depend on their
     /// number.
-    pub fn of(table: &[f32], dim: usize, family: Family, rules: Rules) -> Result<Self> {
+    pub fn of(table: &[f32], dim: usize, shapes: Shapes, rules: Rules) -> Result<Self> {
         if order_of(dim).is_none() || !table.len().is_multiple_of(dim) {
             return Err(Error::Shape {
                 what: format!("length of a table of Fourier curves with {dim} columns"),
@@ -129,7 +118,7 @@ impl Likenesses {
         }
         let rows = table
             .par_chunks_exact(dim)
-            .map(|row| match family.likeness(row, rules) {
+            .map(|row| match likeness(shapes, row, rules) {
                 Ok(likeness) => Ok(Some(likeness)),
                 Err(Error::NotFinite { .. }) => Ok(None),
                 Err(other) => Err(other),

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::data::fourier::{coefficients, dim};
-use crate::data::lens::{self, Lens};
+use crate::data::lens::{self, Lens, Outline};
 use crate::rng::{Counter, Stream, fill_normals};
 
-const LENS: Family = Family::Lens(Outline::Vertices);
+const LENS: Shapes = Shapes::Lens(Outline::Vertices);
 
 /// Likeness of a row to the shape that it was made from: the ceiling of the fit.
 fn ceiling(row: &[f32], boundary: &[Point]) -> (f64, f64) {
@@ -14,7 +14,7 @@ fn ceiling(row: &[f32], boundary: &[Point]) -> (f64, f64) {
 }
 
 /// Means of (fit IoU, ceiling IoU, least fit IoU, fit Hausdorff, ceiling Hausdorff).
-fn against_the_ceiling(rows: &[Vec<f32>], boundaries: &[Vec<Point>], family: Family) -> [f64; 5] {
+fn against_the_ceiling(rows: &[Vec<f32>], boundaries: &[Vec<Point>], family: Shapes) -> [f64; 5] {
     let found = Likenesses::of(&rows.concat(), rows[0].len(), family, Rules::Data).unwrap();
     assert_eq!(found.skipped(), 0);
     let mean = found.mean().unwrap();
@@ -42,7 +42,7 @@ fn true_lenses_reach_the_ceiling() {
         [(Outline::Vertices, 0.9505, 0.99, 0.93), (Outline::Arc, 0.9126, 0.97, 0.885)]
     {
         let (rows, boundaries) = lens_shapes(300, outline);
-        let [found, ceiling, worst, far, ceiling_far] = against_the_ceiling(&rows, &boundaries, Family::Lens(outline));
+        let [found, ceiling, worst, far, ceiling_far] = against_the_ceiling(&rows, &boundaries, Shapes::Lens(outline));
         assert!((ceiling - known_ceiling).abs() <= 0.002, "{outline}: {ceiling}");
         assert!(found >= part * ceiling && worst >= least, "{outline}: {found} of {ceiling}, at least {worst}");
         assert!(far <= 1.1 * ceiling_far, "{outline}: {far} {ceiling_far}");
@@ -52,7 +52,7 @@ fn true_lenses_reach_the_ceiling() {
 #[test]
 fn true_crosses_reach_the_ceiling() {
     let (rows, boundaries) = cross_shapes(100);
-    let [found, ceiling, worst, far, ceiling_far] = against_the_ceiling(&rows, &boundaries, Family::Cross);
+    let [found, ceiling, worst, far, ceiling_far] = against_the_ceiling(&rows, &boundaries, Shapes::Cross);
     assert!((ceiling - 0.963).abs() <= 0.004, "{ceiling}");
     assert!(found >= 0.97 * ceiling && worst >= 0.87, "{found} of {ceiling}, at least {worst}");
     assert!(far <= 1.2 * ceiling_far, "{far} {ceiling_far}");
@@ -81,9 +81,9 @@ fn figures_of_the_documentation() {
     let (rows, boundaries) = lens_shapes(1000, Outline::Vertices);
     check(rows, boundaries, LENS, [0.950, 0.949, 0.068, 0.070, 0.939, 0.078]);
     let (rows, boundaries) = lens_shapes(1000, Outline::Arc);
-    check(rows, boundaries, Family::Lens(Outline::Arc), [0.913, 0.891, 0.193, 0.154, 0.889, 0.165]);
+    check(rows, boundaries, Shapes::Lens(Outline::Arc), [0.913, 0.891, 0.193, 0.154, 0.889, 0.165]);
     let (rows, boundaries) = cross_shapes(1000);
-    check(rows, boundaries, Family::Cross, [0.963, 0.942, 0.103, 0.118, 0.913, 0.161]);
+    check(rows, boundaries, Shapes::Cross, [0.963, 0.942, 0.103, 0.118, 0.913, 0.161]);
 }
 
 fn scaled(row: &[f32], factor: f32) -> Vec<f32> {
@@ -96,13 +96,13 @@ fn rules_say_whether_a_small_shape_is_a_true_one() {
     let row = lens.coefficients(Outline::Vertices);
     let (_, outline) = cross::tests::draw(1, 3);
     let cross_row = coefficients(&outline, 12);
-    for (row, family) in [(&row[..], LENS), (&cross_row[..], Family::Cross)] {
-        let whole = family.likeness(row, Rules::Data).unwrap();
+    for (row, family) in [(&row[..], LENS), (&cross_row[..], Shapes::Cross)] {
+        let whole = likeness(family, row, Rules::Data).unwrap();
         for factor in [1e-3, 0.1, 20.0, 1e4] {
             let small = scaled(row, factor);
-            let within = family.likeness(&small, Rules::Data).unwrap();
+            let within = likeness(family, &small, Rules::Data).unwrap();
             assert!(within.iou <= 0.5 && within.hausdorff > 0.5, "{family:?} {factor}: {within:?}");
-            let any = family.likeness(&small, Rules::AnySize).unwrap();
+            let any = likeness(family, &small, Rules::AnySize).unwrap();
             assert!((any.iou - whole.iou).abs() <= 0.03, "{family:?} {factor}: {any:?} {whole:?}");
             let expected = whole.hausdorff * f64::from(factor);
             assert!((any.hausdorff - expected).abs() <= 0.5 * expected, "{family:?} {factor}: {any:?} {whole:?}");
@@ -143,9 +143,9 @@ fn wild(order: usize) -> Vec<Vec<f32>> {
 fn wild_curves_have_measures_that_are_numbers() {
     for order in [0, 2, 12] {
         for row in wild(order) {
-            for family in [LENS, Family::Lens(Outline::Arc), Family::Cross] {
+            for family in [LENS, Shapes::Lens(Outline::Arc), Shapes::Cross] {
                 for rules in [Rules::Data, Rules::AnySize] {
-                    let got = family.likeness(&row, rules).unwrap();
+                    let got = likeness(family, &row, rules).unwrap();
                     assert!((0.0..=1.0).contains(&got.iou), "{family:?} {rules:?} {got:?} {row:?}");
                     assert!(got.hausdorff >= 0.0 && got.hausdorff.is_finite(), "{family:?} {rules:?} {got:?} {row:?}");
                     assert!(got.loss >= 0.0 && got.loss.is_finite(), "{family:?} {rules:?} {got:?} {row:?}");
@@ -158,15 +158,15 @@ fn wild_curves_have_measures_that_are_numbers() {
 #[test]
 fn rows_that_are_no_curves_are_counted_and_left_out() {
     let mut table = vec![0.0; 3 * lens::DIM];
-    lens::fill(&mut table, 1, Outline::Vertices, 0);
+    crate::data::Shapes::Lens(Outline::Vertices).fill(&mut table, 1, 0);
     let good = Likenesses::of(&table, lens::DIM, LENS, Rules::Data).unwrap();
     assert_eq!(good.skipped(), 0);
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut table = table.clone();
         table[lens::DIM + 7] = bad;
         let row = &table[lens::DIM..2 * lens::DIM];
-        for family in [LENS, Family::Cross] {
-            assert!(matches!(family.likeness(row, Rules::Data), Err(Error::NotFinite { .. })));
+        for family in [LENS, Shapes::Cross] {
+            assert!(matches!(likeness(family, row, Rules::Data), Err(Error::NotFinite { .. })));
         }
         let found = Likenesses::of(&table, lens::DIM, LENS, Rules::Data).unwrap();
         assert_eq!((found.skipped(), found.rows[1]), (1, None));
@@ -187,9 +187,9 @@ fn measures_do_not_depend_on_the_threads() {
     let table = rows.concat();
     let of = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| Likenesses::of(&table, 100, Family::Cross, Rules::Data).unwrap())
+        pool.install(|| Likenesses::of(&table, 100, Shapes::Cross, Rules::Data).unwrap())
     };
     assert_eq!(of(1), of(3));
-    let alone = Family::Cross.likeness(&rows[4], Rules::Data).unwrap();
+    let alone = likeness(Shapes::Cross, &rows[4], Rules::Data).unwrap();
     assert_eq!(of(2).rows[4], Some(alone));
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::Given;
 use crate::config::preset::for_tables;
 use crate::data::Bounds;
-use crate::data::lens::Outline;
+use crate::data::lens::{self, Outline};
 use std::path::Path;
 
 fn table(folder: &Path, rows: usize) -> Config {

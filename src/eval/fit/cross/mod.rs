@@ -18,12 +18,13 @@ mod starts;
 use std::ops::Range;
 
 pub use self::shape::Cross;
-use self::shape::{ANGLE, CENTRE, Edge, LENGTH, LENGTHS, PARAMETERS, SHIFT, SHIFTS, WIDTH, WIDTHS};
+use self::shape::{ANGLE, CENTRE, Edge, LENGTHS, PARAMETERS, SHIFTS, WIDTHS};
 use self::starts::starts;
 use super::super::nearest::Polyline;
 use super::super::polygon::frame;
 use super::least_squares::{Problem, Squares, minimize};
 use super::{Fit, Rules, check_curve};
+use crate::data::cross::{LENGTH, SHIFT, WIDTH};
 use crate::data::fourier::{Curve, Point};
 use crate::error::Result;
 

@@ -5,16 +5,8 @@
 //! hides in the other bar) or three.
 
 use std::f64::consts::{FRAC_PI_2, TAU};
-use std::ops::Range;
 
 use crate::data::fourier::Point;
-
-/// Where the length of a bar is drawn from.
-pub(super) const LENGTH: Range<f64> = 3.0..5.0;
-/// Where the width of a bar is drawn from.
-pub(super) const WIDTH: Range<f64> = 0.5..2.0;
-/// Where the shift of a bar along itself is drawn from.
-pub(super) const SHIFT: Range<f64> = -1.5..1.5;
 
 /// The nine parameters of a Cross. Of each pair the first is bar 1's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,7 +112,10 @@ impl Cross {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::ops::Range;
+
     use super::*;
+    use crate::data::cross::{LENGTH, SHIFT, WIDTH};
     use crate::eval::polygon::{area, iou, overlap};
     use crate::rng::{Counter, Stream};
 

@@ -3,7 +3,8 @@
 use std::f64::consts::FRAC_PI_2;
 
 use super::angle::dominant;
-use super::shape::{LENGTH, PARAMETERS, WIDTH};
+use super::shape::PARAMETERS;
+use crate::data::cross::{LENGTH, WIDTH};
 use crate::data::fourier::Point;
 
 /// Angles at which a layout by area is tried, besides that of the dominant line: even steps of a quarter turn.
