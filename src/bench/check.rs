@@ -17,7 +17,7 @@ use crate::plan::{ConditionOn, Plan, Stage};
 use crate::rng::{self, Stream};
 
 /// Rows on the CPU engine, at most: so many that each of its partial gradients adds up two tiles.
-const CPU_ROWS: usize = 16 * 304 + 1;
+const CPU_ROWS: usize = 16 * 304 * 3 / 2;
 /// Rows on a software adapter, at most: no round number. On a real GPU they are the whole batch.
 const SOFTWARE_ROWS: usize = 257;
 /// Different rows that the definition, which is slow, computes.
