@@ -64,7 +64,10 @@ whole --threads "$threads"
 [ -z "$torch_step" ] || [ -f "$torch_step" ] || { echo "compare.sh: no script $torch_step" >&2; exit 2; }
 # The program complains about the first name that it does not know; that must be the last of these, which nothing has.
 complaint=$("$hintflow" -q bench step --case "$cases,?" 2>&1) || true
-case $complaint in *'`?`'*) ;; *) echo "compare.sh: $complaint" >&2; exit 2 ;; esac
+case $complaint in *'`?`'*) ;; *) echo "compare.sh: ${complaint:-$hintflow is not the program}" >&2; exit 2 ;; esac
+
+[ "$cases" != all ] || cases=lens1,lens1d0,lens2,lens2d0,cross4,cross4d1,cross4d2,cross4d0,small
+[ -z "$raw" ] || [ ! -e "$raw" ] || { echo "compare.sh: $raw exists already; choose another name" >&2; exit 2; }
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -81,6 +84,10 @@ collect() { # round program
     local part
     for part in step sample; do
         if wanted "$part"; then
+            if ! grep -q "\"${part}_ms\"" "$scratch/lines"; then
+                failed=yes
+                echo "compare.sh: $2 printed no ${part}_ms" >&2
+            fi
             sed -n "s/.*\"case\": *\"\([^\"]*\)\".*\"${part}_ms\": *\([0-9.]*\).*/$1 $2 \1 $part \2/p" "$scratch/lines" >>"$results"
         fi
     done

@@ -2,7 +2,10 @@
 # Everything there is to learn from a machine with a GPU, in under six minutes: what the adapter can do, the engine's tests
 # on it, times of steps, samples and kernels, and plain PyTorch beside them. Needs nothing but what was built before.
 set -uo pipefail
+# Files that the caller names are named from where the caller is; all else happens in the repository.
+from=$PWD
 cd "$(dirname "$0")/.." || exit 1
+named() { case $1 in /*) echo "$1" ;; *) echo "$from/$1" ;; esac; }
 
 usage() {
     cat <<'TEXT'
@@ -37,16 +40,16 @@ while [ $# -gt 0 ]; do
     esac
     [ $# -ge 2 ] || { echo "gpu.sh: $option needs a value; --help lists the options" >&2; exit 2; }
     case $option in
-        --hintflow) hintflow=$2 ;;
-        --tests) tests+=("$2") ;;
-        --torch-step) torch_step=$2 ;;
+        --hintflow) hintflow=$(named "$2") ;;
+        --tests) tests+=("$(named "$2")") ;;
+        --torch-step) torch_step=$(named "$2") ;;
         --python) python=$2 ;;
         --torch-device) torch_device=$2 ;;
         --device) device=$2 ;;
         --cases) cases=$2 ;;
         --kernels) kernels=$2 ;;
         --minutes) minutes=$2 ;;
-        --out) out=$2 ;;
+        --out) out=$(named "$2") ;;
         *) echo "gpu.sh: there is no option $option; --help lists them" >&2; exit 2 ;;
     esac
     shift 2
@@ -131,7 +134,7 @@ adapter=$(sed -n 's/^[a-z0-9]* on \(.*\)$/\1/p' "$out/steps.txt" 2>/dev/null | h
 echo "${adapter:-unknown adapter}:$(awk -v name="$adapter" 'name != "" && index($0, name) { getline; print; exit }' "$out/devices.txt" | sed 's/^ */ /')"
 printf '\nNetworks see untransformed columns:\n\n'
 grep '^|' "$out/compare.txt" || echo "nothing was timed"
-if [ "$(grep -c '^|' "$out/compare-output.txt" 2>/dev/null)" -gt 2 ]; then
+if [ -f "$out/compare-output.txt" ] && [ "$(grep -c '^|' "$out/compare-output.txt")" -gt 2 ]; then
     printf '\nNetworks see transformed columns:\n\n'
     grep '^|' "$out/compare-output.txt"
 fi

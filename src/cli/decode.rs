@@ -48,7 +48,8 @@ impl Decode {
             given => {
                 let y = given.as_deref().map(|path| model::observations(&flow, path)).transpose()?;
                 let dim = flow.spec().dim as usize;
-                let z = model::latent_rows(&self.latent, dim)?;
+                let z = model::latent_rows(&self.latent, dim)
+                    .map_err(|error| both_are_there(&flow, &self.latent, error))?;
                 if let Some(y) = y.as_ref().filter(|y| y.rows != 1 && y.rows != z.rows) {
                     let what = format!("{} rows of conditions for {} latent rows", y.rows, z.rows);
                     return Err(Error::config(model::GIVEN, format!("{what}; give one row, or as many")).into());
@@ -64,6 +65,23 @@ impl Decode {
 }
 
 /// Names, number of columns, and rows [y, x] of latent rows [z_y, z_x].
+/// Of what `encode` writes of a `hint`, conditions take the place of the first columns.
+fn both_are_there(flow: &Flow, path: &Path, error: Error) -> Error {
+    let spec = flow.spec();
+    match Table::read(path) {
+        Ok(table) if spec.kind == Kind::Hint && table.dim() == spec.latent_dim() as usize => Error::format(
+            path,
+            format!(
+                "holds latent vectors of the conditions and of the columns, as `encode` writes them; leave out {} to decode \
+                 both, or give the last {} columns alone",
+                model::GIVEN,
+                spec.dim
+            ),
+        ),
+        _ => error,
+    }
+}
+
 fn both_lanes(flow: &Flow, path: &Path) -> Result<(Vec<String>, usize, Vec<f32>)> {
     let (c, dim) = (flow.spec().cond_dim as usize, flow.spec().latent_dim() as usize);
     let z = model::latent_rows(path, dim)?;

@@ -26,11 +26,12 @@ pub(super) struct Data {
     /// Table: .csv, .npy or text (.txt, .tsv, .dat)
     #[arg(value_name = "DATA")]
     pub(super) path: PathBuf,
-    /// Columns of the table that are the model's, in its order, by name or number [default: by name, else all]
+    /// Columns of the table that are the model's, by name or number, in the model's order where they have other names [default: by
+    /// name, else all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     columns: Option<Vec<String>>,
-    /// Conditions of a conditional model: a table with one row or as many as DATA, or columns of DATA by name or number
-    /// [default: columns of DATA, by name]
+    /// Conditions of a conditional model: a table with one row or as many as DATA, or columns of DATA by name or number, in the
+    /// model's order where they have other names [default: columns of DATA, by name]
     #[arg(long, value_name = "FILE|LIST")]
     given: Option<String>,
 }
@@ -72,7 +73,7 @@ impl Data {
                 let what = format!("the model has {dim} columns, {} are named", columns.len());
                 return Err(Error::config(COLUMNS, what));
             }
-            (Some(columns), _) => chosen(path, columns, COLUMNS)?,
+            (Some(columns), _) => chosen(path, columns, COLUMNS, names)?,
             // A table as it was trained on: what is not condition is modelled.
             (None, Some(given)) if names.is_empty() => {
                 let table = Table::read(path)?;
@@ -100,7 +101,7 @@ impl Data {
                 return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
             }
             (_, Some(columns)) => {
-                let y = chosen(path, &columns, GIVEN)?;
+                let y = chosen(path, &columns, GIVEN, flow.conditions())?;
                 inside(flow.units_of_conditions(), &y, path)?;
                 y
             }
@@ -177,10 +178,15 @@ fn list(text: &str) -> Vec<String> {
     text.split(',').map(|name| name.trim().to_owned()).collect()
 }
 
-/// Some columns of a file, as `option` names them.
-fn chosen(path: &Path, columns: &[String], option: &str) -> Result<Table> {
+/// Some columns of a file, as `option` names them, for those of the model in this order; where they have the model's `names`,
+/// in another order, for those of the same name.
+fn chosen(path: &Path, columns: &[String], option: &str, names: &[String]) -> Result<Table> {
     let wanted: Vec<_> = columns.iter().map(|name| name.trim()).collect();
-    Table::read_columns(path, &wanted).map_err(|e| renamed(e, option))
+    let table = Table::read_columns(path, &wanted).map_err(|e| renamed(e, option))?;
+    let same = !names.is_empty()
+        && table.columns.len() == names.len()
+        && names.iter().all(|name| table.columns.contains(name));
+    if same { table.select(names) } else { Ok(table) }
 }
 
 fn renamed(error: Error, option: &str) -> Error {

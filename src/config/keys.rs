@@ -48,7 +48,10 @@ pub const KEYS: &[Key] = &[
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
     key("train.keep", "model to keep: of the epoch that scores held-out rows \"best\", or the \"last\""),
     key("train.patience", "lose patience after so many epochs without a better score of the held-out rows; 0: never"),
-    key("train.cooldown", "epochs from the best model on, with falling rate, when patience is lost; 0: stop at once"),
+    key(
+        "train.cooldown",
+        "epochs of falling rate when patience is lost, from the best model on where it is kept; 0: stop at once",
+    ),
     key(
         "data.preset",
         "data set of the paper: \"lens\", \"cross\", simulated; \"power\", \"gas\", \"miniboone\", read from data.path",

@@ -124,7 +124,8 @@ pub struct Train {
     pub keep: Keep,
     /// Epochs without a better score of the held-out rows after which the training stops, or cools down; 0: never.
     pub patience: u64,
-    /// Epochs that are trained when patience is lost: from the best model on, while the rate falls to `lr_final`; 0: none.
+    /// Epochs that are trained when patience is lost, while the rate falls to `lr_final`: from the best model on, where that is
+    /// kept; 0: none.
     pub cooldown: u64,
 }
 

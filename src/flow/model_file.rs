@@ -85,6 +85,14 @@ impl ModelFile {
         }
         let plan = Plan::new(&header.spec).map_err(|e| wrong(e.to_string()))?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| wrong(e.to_string()))?;
+        // Weights that nobody reads are a sign that description and weights are not of one model.
+        let known = |name: &str| plan.layout.tensors.iter().any(|tensor| tensor.name == name);
+        let empty = |name: &str| tensors.tensor(name).is_ok_and(|view| view.data().is_empty());
+        let foreign =
+            tensors.names().into_iter().filter(|name| name.starts_with("blocks.") && !known(name) && !empty(name));
+        if let Some(name) = foreign.min() {
+            return Err(wrong(format!("tensor `{name}` is no part of the model that the metadata describes")));
+        }
         let mut weights = vec![0.0; plan.layout.len()];
         for tensor in plan.layout.tensors.iter().filter(|t| !t.is_empty()) {
             let view =

@@ -69,10 +69,11 @@ impl Kept {
         let Self { epoch, epochs, .. } = self;
         let mut parts = Vec::new();
         if let Some(Cooldown { start, from }) = self.cooldown {
+            let back = if settings.keep == Keep::Best { "went back to its model and " } else { "" };
             parts.push(format!(
-                "no better score of the held-out rows in {} epochs after epoch {from} (train.patience), so cooled down from its \
-                 model in {} epochs (train.cooldown)",
-                settings.patience,
+                "no better score of the held-out rows in {} epochs after epoch {from} (train.patience), so {back}cooled down in \
+                 {} epochs (train.cooldown)",
+                start - from,
                 epochs - start
             ));
         } else if self.stopped_early {

@@ -334,3 +334,39 @@ fn bad_conditions_of_a_trained_model_are_named() {
         .line("train x.csv --given y.csv --set model.kind=hint --init run --device cpu --out new")
         .fails(2, &["model.kind"]);
 }
+
+#[test]
+fn columns_named_in_another_order_are_put_in_the_models() {
+    let place = Place::new();
+    place.posterior("hint");
+    let right = place.densities("hint both.csv");
+    for line in ["hint both.csv --given u,v", "hint both.csv --given v,u", "hint both.csv --columns b,a"] {
+        assert_eq!(place.densities(line), right, "{line}");
+    }
+    // Other names are taken as they come.
+    place.write("renamed.csv", place.text("both.csv").replacen("u,v,a,b", "p,q,r,s", 1));
+    assert_eq!(place.densities("hint renamed.csv --given p,q --columns r,s"), right);
+    assert_ne!(place.densities("hint renamed.csv --given q,p --columns r,s"), right);
+}
+
+#[test]
+fn latent_vectors_of_both_lanes_are_told_from_those_of_one() {
+    let place = Place::new();
+    place.posterior("hint");
+    place.line("encode hint x.csv --given y.csv -o z.npy --device cpu").good();
+    place
+        .line("decode hint z.npy --given y.csv -o back.npy --device cpu")
+        .fails(1, &["z.npy", "leave out --given", "last 2"]);
+}
+
+#[test]
+fn values_right_at_a_bound_do_not_fail_a_check() {
+    let place = Place::new();
+    let share = |i: usize| if !i.is_multiple_of(3) { 1.0f32.next_down() } else { 1e-7 + (i % 7) as f32 / 8.0 };
+    let rows: String = (0..300).map(|i| format!("{},{}\n", share(i), (i * 7919 % 101) as f32 / 101.0)).collect();
+    place.write("share.csv", format!("share,b\n{rows}"));
+    let bounds = "--set columns.share.lower=0 --set columns.share.upper=1";
+    place.line(&format!("train share.csv {bounds} --out run {SMALL}")).good();
+    let done = place.line("check run share.csv --device cpu").good();
+    assert!(!done.stdout.contains("NaN"), "{}", done.stdout);
+}
