@@ -195,16 +195,18 @@ impl Rows {
             }
             units = Units { columns: vec![], ..carried };
         } else if standardize {
-            // In place: nobody else has the rows yet.
-            let train = Arc::make_mut(&mut train);
-            units.apply(train)?;
-            let standardizer = Standardizer::fit(train, row)?;
-            Units { standardize: Some(standardizer.clone()), ..Units::default() }.apply(train)?;
-            units.standardize = Some(standardizer);
+            units.standardize = Some(if units.bounds.is_empty() {
+                Standardizer::fit(&train, row)?
+            } else {
+                // The rows themselves are mapped and standardised in one go below, as where a training goes on: rounded in
+                // between, they would have other bits.
+                let mut mapped = train.to_vec();
+                units.apply(&mut mapped)?;
+                Standardizer::fit(&mapped, row)?
+            });
         }
-        if !(standardize && init.is_none()) {
-            units.apply(Arc::make_mut(&mut train))?;
-        }
+        // In place: nobody else has the rows yet.
+        units.apply(Arc::make_mut(&mut train))?;
         let [y, x] = units.split_at(cond_dim);
         // Names that a model has stay with it.
         let named = |units: Units, names: Vec<String>, before: Option<&Units>| {

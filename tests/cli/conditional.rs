@@ -243,21 +243,26 @@ fn a_stopped_conditional_training_goes_on() {
     let line = format!("train x.csv --given y.csv --set model.kind=hint {SMALL}").replace("--epochs 4", "--epochs 2");
     place.line(&format!("{line} --out short")).good();
     place.line("train --resume short --epochs 4 --set run.device=cpu").fails(2, &["--resume"]);
-    // Cut off after two of four epochs: the same bits as in one go.
-    let long =
-        format!("train x.csv --given y.csv --set model.kind=hint {SMALL} --out cut --set run.checkpoint_every=1");
-    place.line(&long).good();
-    let mut checkpoints = place.names("cut/checkpoints");
-    checkpoints.retain(|name| name.ends_with(".safetensors"));
-    let (first, later) = checkpoints.split_first().expect("checkpoints");
-    assert!(!later.is_empty());
-    for name in later {
-        std::fs::remove_file(place.path(format!("cut/checkpoints/{name}"))).unwrap();
+    // Cut off after three of four epochs, without and with bounds: the same bits as in one go.
+    for (name, bounds) in
+        [("plain", ""), ("bounded", "--set columns.a.lower=-1 --set columns.v.lower=-2 --set columns.v.upper=2")]
+    {
+        let long =
+            format!("train x.csv --given y.csv --set model.kind=hint {SMALL} {bounds} --set run.checkpoint_every=1");
+        place.line(&format!("{long} --out {name}")).good();
+        let whole = place.read(format!("{name}/model.safetensors"));
+        let mut checkpoints = place.names(&format!("{name}/checkpoints"));
+        checkpoints.retain(|file| file.ends_with(".safetensors"));
+        let (first, later) = checkpoints.split_first().expect("checkpoints");
+        assert!(!later.is_empty());
+        for file in later {
+            std::fs::remove_file(place.path(format!("{name}/checkpoints/{file}"))).unwrap();
+        }
+        std::fs::remove_file(place.path(format!("{name}/model.safetensors"))).unwrap();
+        place.line(&format!("sample {name}/checkpoints/{first} --given y.csv -n 1 --device cpu")).good();
+        place.line(&format!("train --resume {name}")).good();
+        assert_eq!(place.read(format!("{name}/model.safetensors")), whole, "{name}");
     }
-    std::fs::remove_file(place.path("cut/model.safetensors")).unwrap();
-    place.line(&format!("sample cut/checkpoints/{first} --given y.csv -n 1 --device cpu")).good();
-    place.line("train --resume cut").good();
-    assert_eq!(place.read("cut/model.safetensors"), place.read("hint/model.safetensors"));
 }
 
 #[test]
