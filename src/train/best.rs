@@ -72,9 +72,10 @@ impl Kept {
             let back = if settings.keep == Keep::Best { "went back to its model and " } else { "" };
             parts.push(format!(
                 "no better score of the held-out rows in {} epochs after epoch {from} (train.patience), so {back}cooled down in \
-                 {} epochs (train.cooldown)",
+                 {} epochs ({})",
                 start - from,
-                epochs - start
+                epochs - start,
+                if self.stopped_early { "train.cooldown" } else { "those that were left of train.epochs" }
             ));
         } else if self.stopped_early {
             parts.push(format!(
