@@ -23,7 +23,6 @@ pub use builder::FlowBuilder;
 pub use evidence::Evidence;
 pub use given::Given;
 pub use gradients::Gradients;
-#[cfg(feature = "plots")]
 pub use joint::Lanes;
 pub use model_file::ModelFile;
 
