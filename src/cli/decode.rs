@@ -64,7 +64,6 @@ impl Decode {
     }
 }
 
-/// Names, number of columns, and rows [y, x] of latent rows [z_y, z_x].
 /// Of what `encode` writes of a `hint`, conditions take the place of the first columns.
 fn both_are_there(flow: &Flow, path: &Path, error: Error) -> Error {
     let spec = flow.spec();
@@ -82,6 +81,7 @@ fn both_are_there(flow: &Flow, path: &Path, error: Error) -> Error {
     }
 }
 
+/// Names, number of columns, and rows [y, x] of latent rows [z_y, z_x].
 fn both_lanes(flow: &Flow, path: &Path) -> Result<(Vec<String>, usize, Vec<f32>)> {
     let (c, dim) = (flow.spec().cond_dim as usize, flow.spec().latent_dim() as usize);
     let z = model::latent_rows(path, dim)?;

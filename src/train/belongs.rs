@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::checkpoint::Checkpoint;
 use super::dataset::Rows;
-use crate::config::Config;
+use crate::config::{Config, Given};
 use crate::error::{Error, Result};
 use crate::plan::Spec;
 
@@ -58,7 +58,8 @@ pub(super) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     // came from matter: the checkpoint holds them. Patience decides when a training ends and, unless it cools down, not
     // which way it takes.
     let patience = (config.train.cooldown == 0).then_some(("train", "patience"));
-    for (section, name) in [("data", "path"), ("model", "init")].into_iter().chain(patience) {
+    let given = config.data.given.as_ref().and_then(Given::file).map(|_| ("data", "given"));
+    for (section, name) in [("data", "path"), ("model", "init")].into_iter().chain(given).chain(patience) {
         if let Some(toml::Value::Table(values)) = table.get_mut(section) {
             values.remove(name);
         }

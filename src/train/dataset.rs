@@ -91,10 +91,12 @@ impl Dataset {
         self.test.len() / self.row_columns()
     }
 
-    /// Some rows in the user's units, to compare samples with: training rows, at most `most`.
+    /// Some rows in the user's units, to compare samples with: training rows, at most `most`, spread over all of them, as a
+    /// table may be sorted.
     pub fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
         let mut lanes = Lanes::<Vec<f32>>::default();
-        for row in self.train.chunks_exact(self.row_columns()).take(most) {
+        let apart = self.train_rows().div_ceil(most.max(1)).max(1);
+        for row in self.train.chunks_exact(self.row_columns()).step_by(apart) {
             let (y, x) = row.split_at(self.cond_dim);
             lanes.y.extend_from_slice(y);
             lanes.x.extend_from_slice(x);

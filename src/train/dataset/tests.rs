@@ -26,6 +26,10 @@ fn tables_are_split_by_a_seed_and_standardised_by_the_training_rows() {
     assert!(mean.abs() < 1e-5);
     let rows = data.some_rows(1000).x;
     assert!(rows.chunks(2).is_sorted_by(|a, b| a[0] < b[0]) && rows.len() == 180);
+    // A sorted table is looked at from its beginning to its end.
+    let some = data.some_rows(20).x;
+    assert_eq!(some.len(), 36);
+    assert!(some[0] == rows[0] && some[34] == rows[170], "{some:?}");
     config.data.seed = 2;
     assert_ne!(Dataset::load(&config, None).unwrap().fingerprint, data.fingerprint);
 }
