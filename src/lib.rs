@@ -75,7 +75,10 @@ pub mod error;
 pub mod eval;
 pub mod flow;
 mod kernel;
+pub mod measure;
 pub mod optim;
+#[cfg(feature = "plots")]
+pub mod paper;
 pub mod plan;
 mod program;
 #[cfg(feature = "plots")]

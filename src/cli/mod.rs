@@ -6,12 +6,14 @@ mod decode;
 mod device;
 mod devices;
 mod encode;
+mod evaluate;
 mod interrupt;
 mod log_prob;
 mod logging;
 mod model;
 mod output;
 mod progress;
+mod reproduce;
 mod sample;
 mod simulate;
 mod train;
@@ -65,6 +67,8 @@ enum Command {
     Decode(decode::Decode),
     Simulate(simulate::Simulate),
     Check(check::Check),
+    Evaluate(evaluate::Evaluate),
+    Reproduce(reproduce::Reproduce),
     Devices(devices::Devices),
     Bench(bench::Bench),
 }
@@ -82,6 +86,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Decode(command) => command.run(),
         Command::Simulate(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Evaluate(command) => command.run(quiet),
+        Command::Reproduce(command) => command.run(quiet),
         Command::Devices(command) => command.run(),
         Command::Bench(command) => command.run(),
     };

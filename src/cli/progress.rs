@@ -38,6 +38,19 @@ impl Shown {
         }
     }
 
+    /// Puts up the bar, on a terminal.
+    pub(super) fn show_bar(&mut self, start: &Start<'_>) {
+        if self.quiet || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let steps = start.config.train.epochs * start.config.train.batches_per_epoch.unwrap_or(0);
+        let bar = BARS.add(ProgressBar::new(steps).with_position(start.position.step));
+        let style = ProgressStyle::with_template("{prefix} {wide_bar:.cyan/blue} {pos}/{len}  {msg}");
+        // The template is a constant; if it were wrong, the plain bar would do.
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar = Some(bar);
+    }
+
     /// Takes the bar away.
     pub(super) fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
@@ -81,13 +94,7 @@ impl Observer for Shown {
         if start.position.step > 0 {
             tracing::info!("going on after step {} (epoch {})", start.position.step, start.position.epoch + 1);
         }
-        if !self.quiet && std::io::stderr().is_terminal() {
-            let bar = BARS.add(ProgressBar::new(train.epochs * batches).with_position(start.position.step));
-            let style = ProgressStyle::with_template("{prefix} {wide_bar:.cyan/blue} {pos}/{len}  {msg}");
-            // The template is a constant; if it were wrong, the plain bar would do.
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            self.bar = Some(bar);
-        }
+        self.show_bar(start);
     }
 
     fn progress(&mut self, p: &Progress) {

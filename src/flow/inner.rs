@@ -87,7 +87,7 @@ impl Flow {
     }
 
     /// Number of rows [y, x], and their two parts.
-    pub(super) fn split_rows(&self, rows: &[f32]) -> (usize, Lanes<Vec<f32>>) {
+    pub(crate) fn split_rows(&self, rows: &[f32]) -> (usize, Lanes<Vec<f32>>) {
         let (c, n) = (self.plan.spec.cond_dim as usize, self.plan.spec.dim as usize);
         let count = rows.len() / (c + n);
         let mut parts = Lanes { y: Vec::with_capacity(count * c), x: Vec::with_capacity(count * n) };

@@ -87,7 +87,7 @@ fn short(value: f64) -> String {
 }
 
 /// Blue at -1, white at 0, red at 1.
-fn diverging(r: f64) -> RGBColor {
+pub(super) fn diverging(r: f64) -> RGBColor {
     let (blue, red) = (RGBColor(0x1f, 0x5a, 0xa6), RGBColor(0xb4, 0x1f, 0x2d));
     blend(WHITE, if r < 0.0 { blue } else { red }, r.abs())
 }

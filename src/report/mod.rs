@@ -7,20 +7,26 @@
 //! Values that are not finite never break a picture: they are left out, and the title says how many. Inputs from which
 //! nothing can be drawn are an [`Error`](crate::error::Error).
 
+mod approximations;
 mod correlation;
 mod file;
+mod gallery;
 mod heat;
 mod jacobians;
 mod losses;
+mod observed;
 mod outlines;
 mod page;
 mod panel;
 mod sensitivity;
 mod table;
 
+pub use approximations::approximations;
 pub use correlation::{correlation, fourier_blocks};
+pub use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, Ink, gallery};
 pub use jacobians::{JacobianMap, jacobians};
 pub use losses::{LossHistory, LossPoint, loss_curves};
+pub(crate) use observed::{cross_axes, lens_diameters, single_precision};
 pub use outlines::{Outline, Segment, outlines};
 pub use sensitivity::{PAPER_OFFSET, sensitivity};
 pub use table::{marginals, pairs};

@@ -32,7 +32,7 @@ impl From<Vec<[f32; 2]>> for Outline {
 
 /// Curves shown on each side.
 const SHOWN: usize = 36;
-const GREEN: RGBColor = RGBColor(0x22, 0x99, 0x44);
+pub(super) const GREEN: RGBColor = RGBColor(0x22, 0x99, 0x44);
 /// Length of a dash and of the gap after it.
 const DASH: f64 = 3.0;
 
@@ -42,16 +42,11 @@ const DASH: f64 = 3.0;
 /// too large for its cell is shrunk to fit and drawn in grey with the factor beside it. Outlines with points that are
 /// not finite are left out and counted in the title.
 pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
-    let sides = [Side::new(sampled), Side::new(truth)];
+    let sides = [Side::new(sampled, SHOWN), Side::new(truth, SHOWN)];
     let scale_by = if sides[1].finite.is_empty() { &sides[0] } else { &sides[1] };
-    if scale_by.finite.is_empty() {
+    let Some(extent) = usual_extent(&scale_by.finite) else {
         return Err(Error::Shape { what: "finite outlines to draw (at least)".into(), expected: 1, got: 0 });
-    }
-    let mut extents: Vec<f64> = scale_by.finite.iter().map(|o| middle_and_extent(&o.points).1).collect();
-    extents.sort_by(f64::total_cmp);
-    let (usual, largest) = (extents[(extents.len() - 1) * 9 / 10], extents[extents.len() - 1]);
-    // Of samples without true ones beside them, a single bad one may be huge.
-    let extent = if largest > 2.0 * usual && usual > 0.0 { usual } else { largest.max(f64::MIN_POSITIVE) };
+    };
 
     let shown: Vec<(&Side<'_>, &str)> = sides.iter().zip(titles).filter(|(side, _)| side.total > 0).collect();
     let most = shown.iter().map(|(side, _)| side.finite.len()).max().unwrap_or(1).max(1);
@@ -79,21 +74,33 @@ pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&s
     })
 }
 
-struct Side<'a> {
-    finite: Vec<&'a Outline>,
+/// The extent that outlines are scaled by; none where there is no outline.
+pub(super) fn usual_extent(outlines: &[&Outline]) -> Option<f64> {
+    let mut extents: Vec<f64> = outlines.iter().map(|o| middle_and_extent(&o.points).1).collect();
+    extents.sort_by(f64::total_cmp);
+    let last = extents.len().checked_sub(1)?;
+    let (usual, largest) = (extents[last * 9 / 10], extents[last]);
+    // Of samples without true ones beside them, a single bad one may be huge.
+    Some(if largest > 2.0 * usual && usual > 0.0 { usual } else { largest.max(f64::MIN_POSITIVE) })
+}
+
+/// Outlines of one kind.
+pub(super) struct Side<'a> {
+    /// Those that can be drawn, as many as are shown.
+    pub(super) finite: Vec<&'a Outline>,
     broken: usize,
     total: usize,
 }
 
 impl<'a> Side<'a> {
-    fn new(all: &'a [Outline]) -> Self {
+    pub(super) fn new(all: &'a [Outline], shown: usize) -> Self {
         let drawable = |o: &&Outline| !o.points.is_empty() && o.points.iter().flatten().all(|v| v.is_finite());
         let finite: Vec<_> = all.iter().filter(drawable).collect();
         let broken = all.len() - finite.len();
-        Self { finite: finite.into_iter().take(SHOWN).collect(), broken, total: all.len() }
+        Self { finite: finite.into_iter().take(shown).collect(), broken, total: all.len() }
     }
 
-    fn title(&self, title: &str, extent: f64) -> String {
+    pub(super) fn title(&self, title: &str, extent: f64) -> String {
         let broken = (self.broken > 0).then(|| format!("{} not finite left out", self.broken));
         let shrunk = self.finite.iter().any(|o| shrink(middle_and_extent(&o.points).1, extent) > 1.0);
         let shrunk = shrunk.then(|| "grey ÷k: shrunk to fit".to_owned());
@@ -108,7 +115,8 @@ fn shrink(own: f64, extent: f64) -> f64 {
     if own > 1.1 * extent { own / extent } else { 1.0 }
 }
 
-fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
+/// Draws an outline in the middle of its cell.
+pub(super) fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f64) {
     let (middle, own) = middle_and_extent(&outline.points);
     let shrink = shrink(own, extent);
     let scale = 0.88 * cell.w / 2.0 / extent / shrink;

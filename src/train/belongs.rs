@@ -50,7 +50,7 @@ pub(super) fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, row
 }
 
 /// All settings but those that may change when a run goes on.
-pub(super) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
+pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     let mut table: toml::Table =
         config.to_toml()?.parse().unwrap_or_else(|e| unreachable!("settings that do not read back: {e}"));
     table.remove("run");

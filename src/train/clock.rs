@@ -10,7 +10,7 @@ pub(super) fn now() -> String {
 }
 
 /// The present day as `2026-11-27`.
-pub(super) fn today() -> String {
+pub(crate) fn today() -> String {
     date(seconds() / 86_400)
 }
 

@@ -8,7 +8,7 @@
 mod belongs;
 mod best;
 pub mod checkpoint;
-mod clock;
+pub(crate) mod clock;
 mod columns;
 mod cooldown;
 mod dataset;
@@ -20,12 +20,15 @@ pub mod metrics;
 mod notes;
 mod order;
 pub mod run;
+mod score;
 mod trainer;
 mod verdict;
 
+pub(crate) use belongs::settings_that_matter;
 pub use best::{Best, Kept};
 pub use cooldown::Cooldown;
 pub use dataset::Dataset;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;
+pub use score::{HeldOutScore, held_out_score};
 pub use trainer::{Position, Progress, State, Trainer};

@@ -9,6 +9,7 @@ use super::cooldown::{Cooldown, is_over};
 use super::dataset::Dataset;
 use super::metrics::EpochReport;
 use super::order;
+use super::score::held_out_score;
 use crate::config::{Config, Keep, Memory, Train};
 use crate::engine::{ProgramId, StepJob, Values};
 use crate::error::{Error, Result};
@@ -17,9 +18,6 @@ use crate::optim::{Adam, Schedule};
 
 /// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
 const READ_EVERY: u64 = 10;
-
-/// Held-out rows scored at a time.
-const SCORED_ROWS: usize = 10_000;
 
 /// How far a training has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -295,18 +293,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn score(&self) -> Result<Option<(f64, f64)>> {
-        if self.data.test.is_empty() {
-            return Ok(None);
-        }
-        let columns = self.flow.spec().row_columns() as usize;
-        let (mut loss, mut ll) = (0.0, 0.0);
-        for rows in self.data.test.chunks(SCORED_ROWS * columns) {
-            let scores = self.flow.score_rows(rows)?;
-            loss += scores.loss;
-            ll += scores.ll;
-        }
-        let rows = self.data.test_rows() as f64;
-        Ok(Some((loss / rows, (ll / rows + self.data.test_jacobian) / self.data.dim as f64)))
+        Ok(held_out_score(self.flow, self.data)?.map(|score| (score.loss, score.ll)))
     }
 
     /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and

@@ -80,6 +80,16 @@ impl Uci {
         source::missing(self, "no file is named")
     }
 
+    /// The names of the files that hold it, one of which is enough.
+    pub fn file_names(self) -> String {
+        source::names(self)
+    }
+
+    /// Whether its file, or a folder that holds it, is there.
+    pub fn is_at(self, path: &Path) -> bool {
+        source::find(self, path).is_ok()
+    }
+
     /// Reads the data set from its file, or from a folder that holds it. `seed` is that of NumPy's generator: the published
     /// rows of POWER have 42. It shuffles POWER and adds its noise, and draws a quarter of the raw rows of GAS.
     ///

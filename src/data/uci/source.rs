@@ -91,6 +91,12 @@ pub(super) fn find(set: Uci, path: &Path) -> Result<PathBuf> {
     })
 }
 
+/// The names of the files that hold a data set, one of which is enough.
+pub(super) fn names(set: Uci) -> String {
+    let Files { raw, archived, .. } = files(set);
+    format!("{raw} or {archived}")
+}
+
 /// The error for a data set whose file is not there, with where to get it and what to do then.
 pub(super) fn missing(set: Uci, why: &str) -> Error {
     Error::config("data.path", format!("{why}; {}", wanted(set)))

@@ -94,6 +94,16 @@ pub fn likeness(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Likeness> {
     }
 }
 
+/// The boundary of the true shape that is most like a row of Fourier coefficients, counter-clockwise; errors as
+/// [`likeness`].
+pub fn best_outline(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Vec<Point>> {
+    let curve = Curve::new(row)?;
+    Ok(match shapes {
+        Shapes::Lens(outline) => fit_lens(&curve, outline, rules)?.outline,
+        Shapes::Cross => fit_cross(&curve, rules)?.outline,
+    })
+}
+
 /// Points of a curve at which it is compared: lines that short differ from it by less than 1e-3 of its finest wave.
 const POINTS_PER_ORDER: usize = 32;
 const FEWEST_POINTS: usize = 256;

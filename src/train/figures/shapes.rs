@@ -4,10 +4,9 @@ use std::path::Path;
 
 use crate::data::Shapes;
 use crate::data::fourier::Curve;
-use crate::data::plane::{self, Point, on_circle};
 use crate::error::Result;
 use crate::flow::Flow;
-use crate::report::{Outline, Segment, outlines};
+use crate::report::{Outline, cross_axes, lens_diameters, outlines, single_precision};
 use crate::train::dataset::Dataset;
 use crate::train::folder::picture;
 
@@ -19,13 +18,13 @@ const POINTS: usize = 256;
 /// Sampled curves beside those of the data set, with the shapes that these approximate behind them (paper, figures of the data sets
 /// and of unconditional samples).
 pub(super) fn outlines_of(plots: &Path, shapes: Shapes, data_seed: u64, drawn: &[f32]) -> Result<()> {
-    let traced = |row: &[f32]| Curve::new(row).map(|curve| narrow(curve.trace(POINTS)));
+    let traced = |row: &[f32]| Curve::new(row).map(|curve| single_precision(curve.trace(POINTS)));
     let sampled = drawn.chunks_exact(shapes.dim()).take(OUTLINES).map(|row| traced(row).map(Outline::from));
     let mut rows = vec![0.0; OUTLINES * shapes.dim()];
     shapes.fill(&mut rows, data_seed, 0);
     let truth = rows.chunks_exact(shapes.dim()).zip(0..).map(|(row, number)| {
         let reference = shapes.boundary(data_seed, number, POINTS / 2);
-        Ok(Outline { points: traced(row)?, reference: Some(narrow(reference)), ..Outline::default() })
+        Ok(Outline { points: traced(row)?, reference: Some(single_precision(reference)), ..Outline::default() })
     });
     let sampled = sampled.collect::<Result<Vec<_>>>()?;
     let truth = truth.collect::<Result<Vec<_>>>()?;
@@ -49,10 +48,10 @@ pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Datase
     let outline = |row: &[f32]| -> Result<Outline> {
         let curve = Curve::new(row)?;
         let (measured, observed) = match shapes {
-            Shapes::Lens(_) => diameters(&curve, &seen),
-            Shapes::Cross => (Vec::new(), axes(&curve, &seen)),
+            Shapes::Lens(_) => lens_diameters(&curve, &seen),
+            Shapes::Cross => (Vec::new(), cross_axes(&curve, &seen)),
         };
-        Ok(Outline { points: narrow(curve.trace(POINTS)), measured, observed, reference: None })
+        Ok(Outline { points: single_precision(curve.trace(POINTS)), measured, observed, reference: None })
     };
     let all = |rows: &[f32]| rows.chunks_exact(shapes.dim()).map(outline).collect::<Result<Vec<_>>>();
     let (title, beside) = match shapes {
@@ -66,39 +65,4 @@ pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Datase
         ),
     };
     outlines(&plots.join(picture::POSTERIOR), &all(&samples)?, &all(&data.x.outer(near))?, [&title, beside])
-}
-
-/// Of a Lens: the curve's own largest diameter, and one as long as it was observed, in the middle of it and in the
-/// direction that is nearer.
-fn diameters(curve: &Curve, seen: &[f32]) -> (Vec<Segment>, Vec<Segment>) {
-    let [from, to] = curve.farthest_pair();
-    let half = [0, 1].map(|axis| 0.5 * f64::from(seen[axis]) * (to[axis] - from[axis]).signum());
-    let middle = [0, 1].map(|axis| 0.5 * (from[axis] + to[axis]));
-    let observed = [-1.0, 1.0].map(|side| single([0, 1].map(|axis| middle[axis] + side * half[axis])));
-    (vec![[from, to].map(single)], vec![observed])
-}
-
-/// Of a Cross: the long axes of both bars through the observed centre, in the observed rotation, each as far as the curve
-/// reaches in its direction.
-fn axes(curve: &Curve, seen: &[f32]) -> Vec<Segment> {
-    let [x, y, rotation] = [0, 1, 2].map(|k| f64::from(seen[k]));
-    let points = curve.trace(POINTS);
-    let along = on_circle(rotation);
-    [along, plane::turn(along, [0.0, 1.0])]
-        .map(|[dx, dy]| {
-            let reach = |side: f64| {
-                let along = points.iter().map(|p| side * ((p[0] - x) * dx + (p[1] - y) * dy));
-                side * along.fold(0.0, f64::max)
-            };
-            [-1.0, 1.0].map(|side| single([x + reach(side) * dx, y + reach(side) * dy]))
-        })
-        .to_vec()
-}
-
-fn single(p: Point) -> [f32; 2] {
-    p.map(|v| v as f32)
-}
-
-fn narrow(points: Vec<Point>) -> Vec<[f32; 2]> {
-    points.into_iter().map(single).collect()
 }

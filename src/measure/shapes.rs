@@ -1,0 +1,124 @@
+//! Measures of models of simulated shapes.
+
+use std::path::Path;
+
+use super::{Protocol, Scores, not_finite};
+use crate::data::{POOL_FIRST_ROW, Shapes, TEST_FIRST_ROW};
+use crate::error::Result;
+use crate::eval::abc::{Abc, Accepted, Distance, ShapePool};
+use crate::eval::correlation::Correlation;
+use crate::eval::fit::{Likenesses, Rules};
+use crate::eval::mmd::MmdRuns;
+use crate::flow::Flow;
+use crate::plan::Kind;
+
+/// A model of shapes and what it is measured on.
+pub(super) struct Subject<'a> {
+    pub(super) flow: &'a Flow,
+    pub(super) shapes: Shapes,
+    pub(super) data_seed: u64,
+    /// Seed of the samples.
+    pub(super) seed: u64,
+    pub(super) protocol: &'a Protocol,
+}
+
+impl Subject<'_> {
+    /// Adds to `scores` what can be said of shapes.
+    pub(super) fn measure(&self, scores: Scores, store: &Path, tell: &mut dyn FnMut(&str)) -> Result<Scores> {
+        let dim = self.shapes.dim();
+        let conditional = self.flow.spec().kind != Kind::Flow;
+
+        tell(&format!("samples and correlations of {} rows", self.protocol.correlated));
+        let rows = self.protocol.correlated;
+        let (data, samples) = match conditional {
+            false => {
+                let data = self.shapes.generate(rows, self.data_seed, TEST_FIRST_ROW)?;
+                (data, self.flow.sample(rows, self.seed)?)
+            }
+            // One sample for the observations of each row.
+            true => {
+                let (data, seen) = self.shapes.generate_with_observations(rows, self.data_seed, TEST_FIRST_ROW)?;
+                (data, self.flow.given(seen.values())?.sample(1, self.seed)?)
+            }
+        };
+        let broken = not_finite(&samples, dim);
+        let correlation = |rows: &[f32]| Correlation::of(rows, dim);
+        // Of a model whose samples are no numbers there is nothing to compare.
+        let corr = match samples.len() / dim - broken {
+            0 | 1 => None,
+            _ => correlation(data.values())?.mean_abs_difference(&correlation(&samples)?)?,
+        };
+
+        tell(&format!("fits of {} shapes", self.protocol.fitted));
+        let fitted = self.protocol.fitted.min(self.protocol.correlated);
+        let likenesses = Likenesses::of(&samples[..fitted * dim], dim, self.shapes, Rules::Data)?;
+        let likeness = likenesses.mean();
+        drop((data, samples));
+
+        let (mmd, skipped) = if conditional { self.posterior_mmd(store, tell)? } else { self.prior_mmd(tell)? };
+        Ok(Scores {
+            mmd,
+            iou: likeness.map(|l| l.iou),
+            hausdorff: likeness.map(|l| l.hausdorff),
+            corr,
+            not_finite: broken + skipped,
+            ..scores
+        })
+    }
+
+    /// Discrepancy of samples from the data, and the number of samples that are not finite.
+    fn prior_mmd(&self, tell: &mut dyn FnMut(&str)) -> Result<(Option<f64>, usize)> {
+        let Protocol { batches, batch_rows, .. } = *self.protocol;
+        let dim = self.shapes.dim();
+        self.averaged(batches, |k| {
+            tell(&format!("MMD: batch {} of {batches}", k + 1));
+            let first = (k * batch_rows) as u64;
+            let mut data = vec![0.0; batch_rows * dim];
+            self.shapes.fill(&mut data, self.data_seed, TEST_FIRST_ROW + first);
+            Ok((self.flow.sample_from(batch_rows, self.seed, first)?, data))
+        })
+    }
+
+    /// Discrepancy of samples given an observation from accepted draws, averaged over observations of the test set (paper,
+    /// "Bayesian Inference on Fourier Shapes").
+    fn posterior_mmd(&self, store: &Path, tell: &mut dyn FnMut(&str)) -> Result<(Option<f64>, usize)> {
+        let Protocol { batches, batch_rows, draws, .. } = *self.protocol;
+        let observed = self.shapes.observations().len();
+        let mut observations = vec![0.0; batches * observed];
+        self.shapes.fill_observations(&mut observations, self.data_seed, TEST_FIRST_ROW);
+        let pool = ShapePool { shapes: self.shapes, seed: self.data_seed, first_row: POOL_FIRST_ROW };
+        let abc = Abc { draws, keep: batch_rows, distance: Distance::Euclidean };
+        tell(&format!("ABC: {draws} draws"));
+        let accepted: Vec<Accepted> = abc.run_stored(store, &pool, &observations, &mut |done| {
+            tell(&format!("ABC: {:.0} % of {draws} draws", 100.0 * done as f64 / draws as f64));
+        })?;
+        self.averaged(batches, |k| {
+            tell(&format!("MMD: observation {} of {batches}", k + 1));
+            let y = &observations[k * observed..][..observed];
+            let samples = self.flow.given(y)?.numbered_from(k as u32).sample(batch_rows, self.seed)?;
+            Ok((samples, accepted[k].x.clone()))
+        })
+    }
+
+    /// Mean discrepancy of pairs of batches, samples first. None where a batch has no finite sample: such a model is not to
+    /// look better for that.
+    fn averaged(
+        &self,
+        batches: usize,
+        mut batch: impl FnMut(usize) -> Result<(Vec<f32>, Vec<f32>)>,
+    ) -> Result<(Option<f64>, usize)> {
+        let dim = self.shapes.dim();
+        let (mut broken, mut empty) = (0, false);
+        let runs = MmdRuns::measure(batches, dim, |k| {
+            let (samples, data) = batch(k)?;
+            let bad = not_finite(&samples, dim);
+            broken += bad;
+            if bad * dim < samples.len() {
+                return Ok((samples, data));
+            }
+            empty = true;
+            Ok((data.clone(), data))
+        })?;
+        Ok(((!empty).then(|| runs.mean()), broken))
+    }
+}

@@ -1,0 +1,58 @@
+//! Measures of models of tables: samples against held-out rows, or training rows where none are held out.
+
+use super::{Protocol, Scores, not_finite};
+use crate::data::side_by_side;
+use crate::error::Result;
+use crate::eval::correlation::Correlation;
+use crate::eval::mmd::MmdRuns;
+use crate::flow::{Flow, Lanes};
+use crate::plan::Kind;
+use crate::train::Dataset;
+
+/// Adds to `scores` what can be said of any rows: discrepancy and correlations of rows [y, x], where x is sampled given the y
+/// of each row. Both are in the units of the networks, in which columns are comparable.
+pub(super) fn measure(
+    flow: &Flow,
+    data: &Dataset,
+    seed: u64,
+    protocol: &Protocol,
+    scores: Scores,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Scores> {
+    tell("samples of as many rows as are held out");
+    let columns = data.row_columns();
+    let reference = if data.test.is_empty() { &data.train[..] } else { &data.test[..] };
+    let rows = (reference.len() / columns).min(protocol.correlated);
+    let reference = &reference[..rows * columns];
+    let samples = samples(flow, data, reference, rows, seed)?;
+    let broken = not_finite(&samples, columns);
+    if rows < 2 || rows - broken < 2 {
+        return Ok(Scores { not_finite: broken, ..scores });
+    }
+    let corr = Correlation::of(reference, columns)?.mean_abs_difference(&Correlation::of(&samples, columns)?)?;
+    let batch = protocol.batch_rows.min(rows);
+    let batches = (rows / batch).min(protocol.batches);
+    let part = |rows: &[f32], k: usize| rows[k * batch * columns..][..batch * columns].to_vec();
+    let empty = (0..batches).any(|k| not_finite(&part(&samples, k), columns) == batch);
+    let mmd = match empty {
+        true => None,
+        false => {
+            let runs = MmdRuns::measure(batches, columns, |k| {
+                tell(&format!("MMD: batch {} of {batches}", k + 1));
+                Ok((part(&samples, k), part(reference, k)))
+            })?;
+            Some(runs.mean())
+        }
+    };
+    Ok(Scores { mmd, corr, not_finite: broken, ..scores })
+}
+
+/// Rows [y, x] of the model in the units of the networks.
+fn samples(flow: &Flow, data: &Dataset, reference: &[f32], rows: usize, seed: u64) -> Result<Vec<f32>> {
+    let Lanes { y, .. } = flow.split_rows(reference).1;
+    let x = match flow.spec().kind {
+        Kind::Flow => flow.sample(rows, seed)?,
+        Kind::Cinn | Kind::Hint => flow.given(&data.y.outer(y.clone()))?.sample(1, seed)?,
+    };
+    Ok(side_by_side(&y, &flow.units().inner(&x)?, rows))
+}

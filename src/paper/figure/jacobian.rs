@@ -1,0 +1,40 @@
+//! The figure of Jacobians.
+
+use std::path::Path;
+
+use crate::config::Preset;
+use crate::data::lens::Outline;
+use crate::data::{Shapes, TEST_FIRST_ROW};
+use crate::error::Result;
+use crate::paper::lab::Lab;
+use crate::paper::model::{Family, Model};
+use crate::plan::Kind;
+use crate::report::{JacobianMap, jacobians as draw};
+
+/// Rows over which the mean is taken.
+const ROWS: usize = 200;
+
+pub(super) fn jacobians(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let models =
+        [(Family::Unmixed, 1), (Family::Recursive, 1), (Family::Hint, 1), (Family::RealNvp, 2), (Family::Recursive, 2)];
+    let shapes = Shapes::Lens(Outline::Vertices);
+    let mut maps = Vec::new();
+    for (family, blocks) in models {
+        let model = Model::new(Preset::Lens, family, blocks);
+        let Some(flow) = lab.flow(&model)? else { return Ok(false) };
+        let data_seed = lab.config(&model, 1)?.data.seed;
+        let (x, y) = shapes.generate_with_observations(ROWS, data_seed, TEST_FIRST_ROW)?;
+        let values = match flow.spec().kind {
+            Kind::Flow => flow.mean_abs_jacobian(x.values())?,
+            Kind::Cinn | Kind::Hint => flow.given(y.values())?.mean_abs_jacobian(x.values())?,
+        };
+        let plural = if blocks == 1 { "" } else { "s" };
+        maps.push(JacobianMap {
+            title: format!("{}, {blocks} block{plural}", model.label()),
+            dim: values.len().isqrt(),
+            values,
+        });
+    }
+    draw(path, &maps, &[])?;
+    Ok(true)
+}

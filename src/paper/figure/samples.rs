@@ -1,0 +1,122 @@
+//! Figures of samples.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::config::Preset;
+use crate::data::fourier::Curve;
+use crate::data::{Shapes, TEST_FIRST_ROW};
+use crate::error::{Error, Result};
+use crate::eval::correlation::Correlation;
+use crate::eval::fit::{Rules, best_outline};
+use crate::paper::lab::Lab;
+use crate::paper::model::{Family, Model};
+use crate::report::{
+    ACROSS, DOWN, GalleryMap, GalleryRow, Ink, Outline, cross_axes, gallery, lens_diameters, single_precision,
+};
+
+/// At most so many rows of samples and data whose correlations are compared.
+const CORRELATED: usize = 100_000;
+/// Points of a drawn curve.
+const POINTS: usize = 256;
+
+const BEST_FIT: (Ink, &str) = (Ink::Red, "true shape that fits best");
+const SAMPLE: (Ink, &str) = (Ink::Curve, "sample");
+
+pub(super) fn lens(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let models = [Family::RealNvp, Family::Recursive].map(|family| Model::new(Preset::Lens, family, 2));
+    drawn(lab, path, &models, &[SAMPLE, BEST_FIT])
+}
+
+pub(super) fn cross(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let models = [Family::RealNvp, Family::Recursive].map(|family| Model::new(Preset::Cross, family, 4));
+    drawn(lab, path, &models, &[SAMPLE, BEST_FIT])
+}
+
+pub(super) fn deep(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let plain = [4, 8, 16, 32].map(|blocks| Model::new(Preset::Cross, Family::RealNvp, blocks));
+    let recursive = Model::new(Preset::Cross, Family::Recursive, 4);
+    drawn(lab, path, &[&plain[..], &[recursive]].concat(), &[SAMPLE, BEST_FIT])
+}
+
+pub(super) fn lens_given(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let own = (Ink::Green, "its largest diameter");
+    let seen = (Ink::Red, "the diameter that was observed");
+    drawn(lab, path, &given(Preset::Lens, [1, 4]), &[SAMPLE, own, seen])
+}
+
+pub(super) fn cross_given(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let seen = (Ink::Green, "axes that were observed");
+    drawn(lab, path, &given(Preset::Cross, [4, 8]), &[SAMPLE, seen, BEST_FIT])
+}
+
+fn given(data: Preset, blocks: [u32; 2]) -> Vec<Model> {
+    let families = |blocks| [Family::Cinn, Family::Hint].map(|family| Model::new(data, family, blocks));
+    blocks.into_iter().flat_map(families).collect()
+}
+
+fn drawn(lab: &mut Lab<'_>, path: &Path, models: &[Model], legend: &[(Ink, &str)]) -> Result<bool> {
+    let mut rows = Vec::new();
+    for model in models {
+        let Some(row) = row(lab, model)? else { return Ok(false) };
+        rows.push(row);
+    }
+    gallery(path, &rows, legend)?;
+    Ok(true)
+}
+
+/// Samples of a model; of a conditional one each is given the observation of another row of the test set.
+fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
+    let Some(flow) = lab.flow(model)? else { return Ok(None) };
+    let config = lab.config(model, 1)?;
+    let shapes = model.data.shapes(config.data.outline).unwrap_or_else(|| unreachable!("figures show shapes"));
+    let count = lab.request.scale.protocol().correlated.min(CORRELATED);
+    let (x, y) = shapes.generate_with_observations(count, config.data.seed, TEST_FIRST_ROW)?;
+    let (x, y) = (x.into_values(), y.into_values());
+    let samples = match model.is_conditional() {
+        false => flow.sample(count, config.train.seed)?,
+        true => flow.given(&y)?.sample(1, config.train.seed)?,
+    };
+    let (data, sampled) = (Correlation::of(&x, shapes.dim())?, Correlation::of(&samples, shapes.dim())?);
+    let map =
+        GalleryMap::Difference { values: data.abs_difference(&sampled)?, mean: data.mean_abs_difference(&sampled)? };
+    let seen = if model.is_conditional() { &y[..] } else { &[] };
+    let plural = if model.blocks == 1 { "" } else { "s" };
+    Ok(Some(GalleryRow {
+        title: format!("{}, {} block{plural}, {} parameters", model.label(), model.blocks, flow.parameters()),
+        outlines: outlines(shapes, &samples, seen)?,
+        map: Some(map),
+    }))
+}
+
+/// The first samples, with what the figure compares them with; `seen` is empty where nothing was observed.
+fn outlines(shapes: Shapes, samples: &[f32], seen: &[f32]) -> Result<Vec<Outline>> {
+    let columns = shapes.observations().len();
+    let shown = &samples[..ACROSS * DOWN * shapes.dim()];
+    shown
+        .par_chunks_exact(shapes.dim())
+        .enumerate()
+        .map(|(k, row)| {
+            let curve = Curve::new(row)?;
+            let fitted = || match best_outline(shapes, row, Rules::Data) {
+                Ok(points) => Ok(Some(single_precision(points))),
+                Err(Error::NotFinite { .. }) => Ok(None),
+                Err(other) => Err(other),
+            };
+            let points = single_precision(curve.trace(POINTS));
+            let broken = row.iter().any(|v| !v.is_finite());
+            Ok(match (shapes, seen.get(k * columns..(k + 1) * columns)) {
+                _ if broken => Outline::from(points),
+                (_, None) => Outline { points, reference: fitted()?, ..Outline::default() },
+                (Shapes::Lens(_), Some(y)) => {
+                    let (measured, observed) = lens_diameters(&curve, y);
+                    Outline { points, measured, observed, reference: None }
+                }
+                (Shapes::Cross, Some(y)) => {
+                    Outline { points, measured: cross_axes(&curve, y), observed: Vec::new(), reference: fitted()? }
+                }
+            })
+        })
+        .collect()
+}

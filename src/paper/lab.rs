@@ -1,0 +1,212 @@
+//! Where experiments are carried out: trains or finds models, measures them or finds what was measured.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use super::result::{Measured, difference};
+use super::{Model, Request, Watcher};
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::flow::{Flow, ModelFile};
+use crate::measure;
+use crate::train::folder::read_model;
+use crate::train::run::{self, Options};
+use crate::train::{clock, settings_that_matter};
+
+/// Everything that experiments need.
+pub(super) struct Lab<'a> {
+    pub(super) request: &'a Request<'a>,
+    engine: &'a Engine,
+    pub(super) watcher: &'a mut dyn Watcher,
+}
+
+/// What became of a training.
+pub(super) enum Trained {
+    /// It is done.
+    Model(Box<ModelFile>),
+    /// Its loss became no number.
+    Diverged,
+    /// It was asked to stop.
+    Stopped,
+}
+
+/// Why a row has no numbers.
+pub(super) enum Absent {
+    /// A file of a UCI data set is missing: its name.
+    NoFile(String),
+    /// Nobody has asked for it yet.
+    NotRun,
+}
+
+impl<'a> Lab<'a> {
+    /// Makes the folder.
+    pub(super) fn new(request: &'a Request<'a>, engine: &'a Engine, watcher: &'a mut dyn Watcher) -> Result<Self> {
+        for folder in ["results", "runs"] {
+            let path = request.out.join(folder);
+            std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, e))?;
+        }
+        Ok(Self { request, engine, watcher })
+    }
+
+    /// Whether it was asked to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.request.stop.load(Ordering::Relaxed)
+    }
+
+    /// Measures all runs of some models, unless it is asked to stop. What is measured already is left as it is.
+    pub(super) fn measure_all<'m>(&mut self, models: impl Iterator<Item = &'m Model> + Clone) -> Result<()> {
+        let all = (1..=self.request.runs).flat_map(|run| models.clone().map(move |model| (model, run)));
+        let mut left = Vec::new();
+        for (model, run) in all {
+            if self.is_wanted(model) && self.missing_file(model).is_none() && self.measured(model, run)?.is_none() {
+                left.push((model, run));
+            }
+        }
+        for (number, (model, run)) in left.iter().enumerate() {
+            self.watcher.model(&run_name(model, *run), number + 1, left.len());
+            self.measure(model, *run)?;
+            if self.stopped() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What was measured of a run; none where it was not.
+    pub(super) fn measured(&self, model: &Model, run: u64) -> Result<Option<Measured>> {
+        let settings = settings_of(&self.config(model, run)?)?;
+        Measured::read(&self.result(model, run), &settings, &self.request.scale.protocol())
+    }
+
+    /// What was measured of all runs of a model, or why there is nothing.
+    pub(super) fn results(&self, model: &Model) -> Result<Result<Vec<Measured>, Absent>> {
+        let mut all = Vec::new();
+        for run in 1..=self.request.runs {
+            all.extend(self.measured(model, run)?);
+        }
+        Ok(match (all.is_empty(), self.missing_file(model)) {
+            (false, _) => Ok(all),
+            (true, Some(what)) => Err(Absent::NoFile(what)),
+            (true, None) => Err(Absent::NotRun),
+        })
+    }
+
+    /// The first run of a model, trained if need be; none where it was stopped, diverged, or may not be trained.
+    pub(super) fn flow(&mut self, model: &Model) -> Result<Option<Flow>> {
+        let folder = self.folder(model, 1);
+        if !self.is_wanted(model) && read_model(&folder).is_err() {
+            let text = format!("{} is not trained and --only leaves it out", model.name());
+            self.watcher.warning(&text);
+            return Ok(None);
+        }
+        match self.train(model, 1)? {
+            Trained::Model(file) => Flow::from_file(*file, self.engine).map(Some),
+            Trained::Diverged => {
+                self.watcher.warning(&format!("{} diverged in its training", model.name()));
+                Ok(None)
+            }
+            Trained::Stopped => Ok(None),
+        }
+    }
+
+    fn measure(&mut self, model: &Model, run: u64) -> Result<()> {
+        let file = match self.train(model, run)? {
+            Trained::Model(file) => Some(*file),
+            Trained::Diverged => None,
+            Trained::Stopped => return Ok(()),
+        };
+        let config = self.config(model, run)?;
+        let protocol = self.request.scale.protocol();
+        let (parameters, scores) = match file {
+            Some(file) => {
+                let data = measure::dataset(&config, &file)?;
+                let flow = Flow::from_file(file, self.engine)?;
+                let store = self.request.out.join("abc");
+                let mut tell = |text: &str| self.watcher.measuring(text);
+                let scores = measure::measure(&flow, &config, &data, &protocol, &store, &mut tell)?;
+                (flow.parameters(), Some(scores))
+            }
+            None => (0, None),
+        };
+        let measured = Measured {
+            model: model.name(),
+            run,
+            parameters,
+            scores,
+            protocol,
+            settings: settings_of(&config)?,
+            device: self.engine.info().name,
+            version: env!("CARGO_PKG_VERSION").into(),
+            date: clock::today(),
+        };
+        measured.write(&self.result(model, run))
+    }
+
+    /// Trains a model, or goes on with its training, or finds that it is trained.
+    fn train(&mut self, model: &Model, run: u64) -> Result<Trained> {
+        let mut config = self.config(model, run)?;
+        let folder = self.folder(model, run);
+        let options = Options { command: self.request.command, force: true, stop: self.request.stop };
+        let begun = folder.join("config.toml").is_file();
+        let outcome = if begun {
+            let found = run::settings_of(&folder)?;
+            if let Some(key) = difference(&settings_of(&config)?, &settings_of(&found)?) {
+                let what = format!("was trained with another `{key}`; choose another --out, or remove the folder");
+                return Err(Error::format(folder, what));
+            }
+            if let Ok(file) = read_model(&folder) {
+                return Ok(Trained::Model(Box::new(file)));
+            }
+            run::resume(&folder, found, self.engine, options, self.watcher.observer())
+        } else {
+            config.run.out = Some(folder.clone());
+            run::start(config, self.engine, options, self.watcher.observer())
+        };
+        match outcome {
+            Ok(outcome) if outcome.finished => Ok(Trained::Model(Box::new(read_model(&folder)?))),
+            Ok(_) => Ok(Trained::Stopped),
+            Err(Error::Diverged { .. }) => Ok(Trained::Diverged),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The settings of a run.
+    pub(super) fn config(&self, model: &Model, run: u64) -> Result<Config> {
+        let path = model.data.uci().map(|_| self.request.uci.unwrap_or(Path::new(".")));
+        model.settings(self.request.scale, run, path)
+    }
+
+    /// Whether a model may be trained.
+    fn is_wanted(&self, model: &Model) -> bool {
+        let (only, name) = (self.request.only, model.name());
+        only.is_empty() || only.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    /// What file a model of a UCI data set lacks.
+    fn missing_file(&self, model: &Model) -> Option<String> {
+        let uci = model.data.uci()?;
+        let is_there = self.request.uci.is_some_and(|folder| uci.is_at(folder));
+        (!is_there).then(|| uci.file_names())
+    }
+
+    fn folder(&self, model: &Model, run: u64) -> PathBuf {
+        self.request.out.join("runs").join(run_name(model, run))
+    }
+
+    fn result(&self, model: &Model, run: u64) -> PathBuf {
+        self.request.out.join("results").join(run_name(model, run) + ".json")
+    }
+}
+
+/// Name of a run's folder and result.
+fn run_name(model: &Model, run: u64) -> String {
+    format!("{}-s{run}", model.name())
+}
+
+/// The settings that matter to a training's result.
+fn settings_of(config: &Config) -> Result<Value> {
+    serde_json::to_value(settings_that_matter(config)?).map_err(|e| Error::config("settings", e.to_string()))
+}

@@ -1,0 +1,185 @@
+//! The paper's experiments as rows of one table: every table and figure by its name, trained, measured and written beside
+//! the paper's numbers.
+//!
+//! [`model`] says which models there are and with which settings each is trained, [`table`] which tables they make,
+//! [`figure`] which figures, [`published`] what the paper reports. [`reproduce`] trains what is not trained, measures what is
+//! not measured, and writes:
+//!
+//! ```text
+//! OUT/README.md             all tables and figures
+//! OUT/tables/NAME.md .csv
+//! OUT/figures/NAME.png .svg
+//! OUT/results/MODEL-sRUN.json   what was measured; small, worth keeping
+//! OUT/runs/MODEL-sRUN/          run folders, as `hintflow train` leaves them
+//! OUT/abc/                      accepted draws of approximate Bayesian computation
+//! ```
+//!
+//! What is there already is not made again: a result needs no run folder, a finished run folder no training, an
+//! interrupted one goes on. So the same command, given again, finishes what was stopped.
+
+mod figure;
+mod lab;
+mod model;
+mod page;
+mod published;
+mod result;
+mod scale;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+pub use model::{Family, Model, Size};
+pub use result::Measured;
+pub use scale::Scale;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::train::run::Observer;
+use lab::Lab;
+
+/// A table or a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A table, by its place in [`table::all`].
+    Table(usize),
+    /// A figure, by its place in [`figure::ALL`].
+    Figure(usize),
+}
+
+impl Item {
+    /// Every table, then every figure.
+    pub fn all() -> Vec<Self> {
+        let figures = (0..figure::ALL.len()).map(Self::Figure);
+        (0..table::all().len()).map(Self::Table).chain(figures).collect()
+    }
+
+    /// The item of that name.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming all there are.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::all().into_iter().find(|item| item.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::all().into_iter().map(Self::name).collect();
+            Error::config(
+                "NAME",
+                format!("`{name}` is no table or figure of the paper; there are: all, {}", names.join(", ")),
+            )
+        })
+    }
+
+    /// Its name on the command line and of its files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table(index) => table::all()[index].name,
+            Self::Figure(index) => figure::ALL[index].name,
+        }
+    }
+
+    /// What it is.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Table(index) => table::all()[index].title,
+            Self::Figure(index) => figure::ALL[index].title,
+        }
+    }
+
+    /// Whether it is a table.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Table(_))
+    }
+}
+
+/// What is to be reproduced, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Tables and figures.
+    pub items: &'a [Item],
+    /// Size of trainings and of measurements.
+    pub scale: Scale,
+    /// Training runs of each model of a table, with seeds 1, 2, ...
+    pub runs: u64,
+    /// The folder OUT.
+    pub out: &'a Path,
+    /// The folder that holds the files of the UCI data sets; their rows are left out without it.
+    pub uci: Option<&'a Path>,
+    /// Only models whose name holds one of these are trained; none: all. Rows of others show what was measured before.
+    pub only: &'a [String],
+    /// The command line, for the manifests of the runs.
+    pub command: &'a [String],
+    /// Set from elsewhere: finish the step, save, and stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// Is told how it goes.
+pub trait Watcher {
+    /// Work on a model begins: its name with the run, its number and how many there are.
+    fn model(&mut self, name: &str, number: usize, of: usize);
+    /// Hears of a training.
+    fn observer(&mut self) -> &mut dyn Observer;
+    /// A part of a measurement begins or goes on.
+    fn measuring(&mut self, what: &str);
+    /// A table, figure or page was written.
+    fn wrote(&mut self, path: &Path);
+    /// Something that the user should know.
+    fn warning(&mut self, text: &str);
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Whether everything was done; otherwise it was stopped, and goes on when it is asked for again.
+    pub finished: bool,
+    /// Tables, figures and the page that were written, without their extensions where there are several.
+    pub written: Vec<PathBuf>,
+}
+
+/// Trains, measures and writes what is asked for.
+///
+/// # Errors
+/// [`Error::Config`] where no run is asked for, [`Error::Format`] where the folder holds runs or results with other
+/// settings, those of training and measuring. A training that diverges is no error but a result.
+pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
+    if request.runs == 0 {
+        return Err(Error::config("--runs", "is 0, must be at least 1"));
+    }
+    let mut lab = Lab::new(request, engine, watcher)?;
+    let tables = table::all();
+    let mut written = Vec::new();
+    for &item in request.items {
+        let path = match item {
+            Item::Table(index) => table_of(&mut lab, &tables[index])?,
+            Item::Figure(index) => figure_of(&mut lab, &figure::ALL[index])?,
+        };
+        if let Some(path) = path {
+            lab.watcher.wrote(&path);
+            written.push(path);
+        }
+        if lab.stopped() {
+            break;
+        }
+    }
+    if !written.is_empty() {
+        let path = page::write(&lab)?;
+        lab.watcher.wrote(&path);
+        written.push(path);
+    }
+    Ok(Report { finished: !lab.stopped(), written })
+}
+
+/// Measures the models of a table and writes it, as far as it has come where it is stopped.
+fn table_of(lab: &mut Lab<'_>, table: &table::Table) -> Result<Option<PathBuf>> {
+    lab.measure_all(table.rows.iter().map(|row| &row.model))?;
+    table::write(lab, table).map(Some)
+}
+
+fn figure_of(lab: &mut Lab<'_>, figure: &figure::Figure) -> Result<Option<PathBuf>> {
+    let folder = lab.request.out.join("figures");
+    std::fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+    let path = folder.join(figure.name);
+    let drawn = (figure.draw)(lab, &path)?;
+    Ok(drawn.then_some(path))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The models of the paper's experiments, and the settings with which each is trained.
+
+use std::path::Path;
+
+use crate::config::{Config, Layers, Preset};
+use crate::error::Result;
+
+use super::Scale;
+
+/// How a model couples its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Plain coupling blocks.
+    RealNvp,
+    /// The same without an orthogonal map before the first, so that its Jacobian shows what the blocks do.
+    Unmixed,
+    /// Recursive coupling blocks as deep as the columns allow.
+    Recursive,
+    /// Recursive coupling blocks down to a depth, 1 or more.
+    Depth(u32),
+    /// Plain coupling blocks whose networks see the observations.
+    Cinn,
+    /// Recursive coupling blocks in both lanes.
+    Hint,
+}
+
+/// What the width of the networks follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// The parameters of the preset: the same for all models of an experiment.
+    Budget,
+    /// Hidden width of the largest networks, whatever the number of parameters.
+    Width(u32),
+}
+
+/// A model of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its data set.
+    pub data: Preset,
+    /// How it couples.
+    pub family: Family,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Its size.
+    pub size: Size,
+}
+
+impl Model {
+    /// A model of the size that the data set's experiments have.
+    pub const fn new(data: Preset, family: Family, blocks: u32) -> Self {
+        Self { data, family, blocks, size: Size::Budget }
+    }
+
+    /// Its name in files: data set, family, blocks.
+    pub fn name(&self) -> String {
+        let family = match self.family {
+            Family::RealNvp => "rnvp".to_owned(),
+            Family::Unmixed => "unmixed".to_owned(),
+            Family::Recursive => "recursive".to_owned(),
+            Family::Depth(depth) => format!("depth{depth}"),
+            Family::Cinn => "cinn".to_owned(),
+            Family::Hint => "hint".to_owned(),
+        };
+        let width = match self.size {
+            Size::Budget => String::new(),
+            Size::Width(width) => format!("-width{width}"),
+        };
+        format!("{}-{family}-{}{width}", self.data.name(), self.blocks)
+    }
+
+    /// Its name for readers.
+    pub fn label(&self) -> String {
+        match self.family {
+            Family::RealNvp => "RealNVP".into(),
+            Family::Unmixed => "RealNVP, not mixed".into(),
+            Family::Recursive => "recursive".into(),
+            Family::Depth(depth) => format!("depth {depth}"),
+            Family::Cinn => "cINN".into(),
+            Family::Hint => "HINT".into(),
+        }
+    }
+
+    /// Whether it is a model of shapes given observations.
+    pub fn is_conditional(&self) -> bool {
+        matches!(self.family, Family::Cinn | Family::Hint)
+    }
+
+    /// What `hintflow train` takes with `--set`, as `key=value`: the same training by hand.
+    ///
+    /// The baselines have an orthogonal map before their first block and the recursive models have none, as in the authors'
+    /// configurations: a plain coupling block alone leaves half of the columns as they are.
+    pub fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
+        let (kind, depth, mix_first) = match self.family {
+            Family::RealNvp => ("flow", Some(0), true),
+            Family::Unmixed => ("flow", Some(0), false),
+            Family::Recursive => ("flow", None, false),
+            Family::Depth(depth) => ("flow", Some(depth), false),
+            Family::Cinn => ("cinn", Some(0), true),
+            Family::Hint => ("hint", None, false),
+        };
+        let depth = depth.map_or("full".to_owned(), |depth| depth.to_string());
+        let mut all = vec![
+            format!("model.kind={kind}"),
+            format!("model.blocks={}", self.blocks),
+            format!("model.depth={depth}"),
+            format!("model.mix_first={mix_first}"),
+            format!("train.seed={run}"),
+        ];
+        if let Size::Width(width) = self.size {
+            all.push(format!("model.width={width}"));
+        }
+        all.extend(scale.assignments(self));
+        all
+    }
+
+    /// The settings of run number `run`, counted from 1; `path` is that of a data set that is read from files.
+    pub(super) fn settings(&self, scale: Scale, run: u64, path: Option<&Path>) -> Result<Config> {
+        let mut layers = Layers::new();
+        let path = path.map(|path| ("data.path", path.display().to_string(), "--uci"));
+        layers.flags([("data.preset", self.data.name().to_owned(), "the experiment")].into_iter().chain(path))?;
+        layers.assignments(&self.assignments(scale, run))?;
+        layers.resolve()
+    }
+}

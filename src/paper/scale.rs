@@ -1,0 +1,83 @@
+//! How large trainings and measurements are.
+
+use crate::config::Preset;
+use crate::measure::Protocol;
+
+use super::{Model, Size};
+
+/// Size of trainings and measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A few minutes for everything on two cores: short trainings on few rows, Cross with networks of a quarter of the
+    /// width. Shows that all is in its place; the numbers are not the paper's.
+    Quick,
+    /// The paper's settings.
+    Paper,
+}
+
+/// Parts that a quick Cross model has fewer parameters, and less width.
+const FEWER: u64 = 16;
+const NARROWER: u32 = 4;
+
+impl Scale {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Paper => "paper",
+        }
+    }
+
+    /// Its folder, where none is named.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Quick => "reproduction-quick",
+            Self::Paper => "reproduction",
+        }
+    }
+
+    /// What it changes of the paper's settings.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Quick => {
+                "short trainings on few rows, measured with few draws, Cross models with a quarter of the width: to see that \
+                 everything works, not to compare"
+            }
+            Self::Paper => "the paper's settings",
+        }
+    }
+
+    /// How much is drawn to measure.
+    pub fn protocol(self) -> Protocol {
+        match self {
+            Self::Quick => Protocol::QUICK,
+            Self::Paper => Protocol::PAPER,
+        }
+    }
+
+    /// Settings of a model that this scale changes.
+    pub(super) fn assignments(self, model: &Model) -> Vec<String> {
+        if self == Self::Paper {
+            return Vec::new();
+        }
+        let mut all = vec!["train.epochs=10".to_owned(), "train.warmup_epochs=1".to_owned()];
+        match model.data {
+            Preset::Lens | Preset::Cross => {
+                all.extend(["data.rows=50000", "data.test_rows=5000", "train.batch=500"].map(str::to_owned));
+            }
+            Preset::Power | Preset::Gas | Preset::Miniboone => {}
+        }
+        match (model.data, model.size) {
+            (Preset::Lens, _) => all.push("train.batches_per_epoch=200".into()),
+            (Preset::Cross, Size::Budget) => {
+                let budget = if model.is_conditional() { 4_000_000 } else { 2_000_000 };
+                all.extend(["train.batches_per_epoch=100".into(), format!("model.budget={}", budget / FEWER)]);
+            }
+            (Preset::Cross, Size::Width(width)) => {
+                all.extend(["train.batches_per_epoch=100".into(), format!("model.width={}", width / NARROWER)]);
+            }
+            _ => all.push("train.batches_per_epoch=200".into()),
+        }
+        all
+    }
+}

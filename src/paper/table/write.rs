@@ -1,0 +1,187 @@
+//! A table as Markdown for people and as CSV for scripts, the paper's numbers beside ours.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::{Row, Table};
+use crate::data::write_atomic;
+use crate::error::{Error, Result};
+use crate::measure::Metric;
+use crate::paper::lab::{Absent, Lab};
+use crate::paper::published::{self, Numbers};
+use crate::paper::result::Measured;
+
+/// A row with what was measured of it.
+struct Filled<'a> {
+    row: &'a Row,
+    results: Result<Vec<Measured>, Absent>,
+}
+
+/// Mean and deviation of some runs.
+struct Summary {
+    mean: f64,
+    /// None of a single run.
+    deviation: Option<f64>,
+    runs: usize,
+}
+
+/// Writes `tables/NAME.md` and `.csv`; returns their path without the extension.
+pub(in crate::paper) fn write(lab: &Lab<'_>, table: &Table) -> Result<PathBuf> {
+    let rows = filled(lab, table)?;
+    let folder = lab.request.out.join("tables");
+    std::fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+    let path = folder.join(table.name);
+    let numbers = published::table(table.name);
+    let text = format!("# {}\n\n{}", table.title, body(lab, table, &rows, &numbers));
+    write_atomic(&path.with_extension("md"), true, |file| file.write_all(text.as_bytes()))?;
+    let csv = csv(table, &rows, &numbers);
+    write_atomic(&path.with_extension("csv"), true, |file| file.write_all(csv.as_bytes()))?;
+    Ok(path)
+}
+
+/// A table as it stands, without its title.
+pub(in crate::paper) fn markdown(lab: &Lab<'_>, table: &Table) -> Result<String> {
+    Ok(body(lab, table, &filled(lab, table)?, &published::table(table.name)))
+}
+
+fn filled<'a>(lab: &Lab<'_>, table: &'a Table) -> Result<Vec<Filled<'a>>> {
+    table.rows.iter().map(|row| Ok(Filled { row, results: lab.results(&row.model)? })).collect()
+}
+
+fn body(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>], numbers: &Numbers) -> String {
+    let several_sets = rows.iter().any(|row| row.row.model.data != rows[0].row.model.data);
+    let mut text = String::new();
+    let first: &[&str] = if several_sets { &["data", "blocks", "model"] } else { &["blocks", "model"] };
+    let mut head: Vec<String> = first.iter().chain(&["parameters"]).map(|s| (*s).to_owned()).collect();
+    for metric in table.metrics {
+        let arrow = if metric.rises() { "↑" } else { "↓" };
+        head.extend([format!("{} {arrow}", metric.name()), "paper".into()]);
+    }
+    line(&mut text, &head);
+    let rule = (0..head.len()).map(|k| if k < first.len() { "---".to_owned() } else { "---:".to_owned() });
+    line(&mut text, &rule.collect::<Vec<_>>());
+    for Filled { row, results } in rows {
+        let mut cells = vec![row.model.blocks.to_string(), row.model.label()];
+        if several_sets {
+            cells.insert(0, row.model.data.name().to_uppercase());
+        }
+        cells.push(parameters(results));
+        for (k, &metric) in table.metrics.iter().enumerate() {
+            cells.push(match results {
+                Ok(all) => ours(all, metric),
+                Err(Absent::NoFile(names)) if k == 0 => format!("needs {names}"),
+                Err(Absent::NotRun) if k == 0 => "not run".into(),
+                Err(_) => String::new(),
+            });
+            let paper = numbers.get(&row.key).and_then(|row| row.get(&metric));
+            cells.push(paper.map_or(String::new(), |value| {
+                let (mean, deviation) = value.parts();
+                number(mean, deviation, metric)
+            }));
+        }
+        line(&mut text, &cells);
+    }
+    text.push('\n');
+    text + &notes(lab, table, rows)
+}
+
+fn line(text: &mut String, cells: &[String]) {
+    text.push_str(&format!("| {} |\n", cells.join(" | ")));
+}
+
+fn parameters(results: &Result<Vec<Measured>, Absent>) -> String {
+    let found = results.as_ref().ok().and_then(|all| all.iter().map(|m| m.parameters).find(|p| *p > 0));
+    found.map_or(String::new(), |p| p.to_string())
+}
+
+fn ours(results: &[Measured], metric: Metric) -> String {
+    let diverged = results.iter().filter(|m| m.scores.is_none()).count();
+    let shown = summary(results, metric).map(|s| number(s.mean, s.deviation, metric));
+    match (shown, diverged) {
+        (Some(shown), 0) => shown,
+        (Some(shown), n) => format!("{shown} ({n} of {} runs diverged)", results.len()),
+        (None, 0) => "no number".into(),
+        (None, _) => "diverged".into(),
+    }
+}
+
+fn number(mean: f64, deviation: Option<f64>, metric: Metric) -> String {
+    let digits = metric.decimals();
+    let deviation = deviation.map_or(String::new(), |d| format!(" ± {d:.digits$}"));
+    format!("{mean:.digits$}{deviation}")
+}
+
+fn summary(results: &[Measured], metric: Metric) -> Option<Summary> {
+    let values: Vec<f64> = results.iter().filter_map(|m| metric.of(m.scores.as_ref()?)).collect();
+    let n = values.len() as f64;
+    if values.is_empty() {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let square = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>();
+    Some(Summary { mean, deviation: (values.len() > 1).then(|| (square / (n - 1.0)).sqrt()), runs: values.len() })
+}
+
+/// What a reader needs to know of the numbers.
+fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
+    let results = || rows.iter().filter_map(|row| row.results.as_ref().ok()).flatten();
+    let mut text = String::new();
+    let scale = lab.request.scale;
+    let runs = results().map(|m| m.run).max().unwrap_or(0);
+    let _ = writeln!(
+        text,
+        "Scale `{}`: {}. Ours: {}. A column `paper` has the number of the paper.",
+        scale.name(),
+        scale.in_words(),
+        match runs {
+            0 => "nothing was run yet".to_owned(),
+            1 => "one training run".to_owned(),
+            n => format!("mean ± deviation of up to {n} training runs"),
+        }
+    );
+    for metric in table.metrics {
+        let better = if metric.rises() { "higher" } else { "lower" };
+        let _ = writeln!(text, "{}: {}; {better} is better.", metric.name(), metric.meaning());
+    }
+    let broken: usize = results().filter_map(|m| Some(m.scores?.not_finite)).sum();
+    if broken > 0 {
+        let _ = writeln!(text, "{broken} samples were no finite numbers and are no part of the measures.");
+    }
+    let mut made: Vec<_> = results().map(|m| format!("{} on {}", m.date, m.device)).collect();
+    made.sort();
+    made.dedup();
+    if !made.is_empty() {
+        let _ = writeln!(text, "Measured {}.", made.join("; "));
+    }
+    text
+}
+
+/// One line for each model and measure.
+fn csv(table: &Table, rows: &[Filled<'_>], numbers: &Numbers) -> String {
+    let mut text =
+        "table,data,blocks,model,parameters,metric,ours,ours_deviation,runs,paper,paper_deviation\n".to_owned();
+    let cell = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
+    for Filled { row, results } in rows {
+        for &metric in table.metrics {
+            let ours = results.as_ref().ok().and_then(|all| summary(all, metric));
+            let paper = numbers.get(&row.key).and_then(|row| row.get(&metric)).map(|v| v.parts());
+            let model = &row.model;
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{},{},{},{},{}",
+                table.name,
+                model.data.name(),
+                model.blocks,
+                model.label(),
+                parameters(results),
+                metric.key(),
+                cell(ours.as_ref().map(|s| s.mean)),
+                cell(ours.as_ref().and_then(|s| s.deviation)),
+                ours.as_ref().map_or(0, |s| s.runs),
+                cell(paper.map(|(mean, _)| mean)),
+                cell(paper.and_then(|(_, deviation)| deviation)),
+            );
+        }
+    }
+    text
+}

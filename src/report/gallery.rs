@@ -1,0 +1,146 @@
+//! Galleries: for each of some models, curves in a row and a map of correlations beside them.
+
+use std::path::Path;
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::correlation::diverging;
+use super::heat::{self, BAR, color_bar, sequential};
+use super::outlines::{GREEN, Outline, Side, draw};
+use super::page::{GREY, Label, Page, RED, Rect, TEXT, TITLE, fit, save, text_width};
+use super::panel::Axis;
+use crate::error::{Error, Result};
+use crate::eval::correlation::Correlation;
+
+/// Curves of one model or data set.
+#[derive(Clone, Debug)]
+pub struct GalleryRow {
+    /// What they are of.
+    pub title: String,
+    /// The curves; as many are shown as have room, [`ACROSS`] times [`DOWN`].
+    pub outlines: Vec<Outline>,
+    /// What stands beside them.
+    pub map: Option<GalleryMap>,
+}
+
+/// A map beside the curves.
+#[derive(Clone, Debug)]
+pub enum GalleryMap {
+    /// Correlations, from -1 to 1.
+    Correlation(Correlation),
+    /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one scale.
+    Difference {
+        /// The differences.
+        values: Vec<Option<f64>>,
+        /// Their mean over pairs of different columns.
+        mean: Option<f64>,
+    },
+}
+
+/// What a colour of the curves means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ink {
+    /// The curves themselves.
+    Curve,
+    /// [`Outline::reference`] and [`Outline::observed`].
+    Red,
+    /// [`Outline::measured`], dashed.
+    Green,
+}
+
+/// Curves beside each other, and rows of them, for each model.
+pub const ACROSS: usize = 6;
+/// See [`ACROSS`].
+pub const DOWN: usize = 2;
+
+const CELL: f64 = 92.0;
+const MARGIN: f64 = 14.0;
+/// Height of a row's title, and the gap below its curves.
+const HEAD: f64 = 30.0;
+const GAP: f64 = 14.0;
+const MAP: f64 = DOWN as f64 * CELL - 8.0;
+
+/// Draws the rows below each other into `path`.png and `path`.svg. `legend` explains the colours of the curves.
+///
+/// All curves have one scale, each is moved to the middle of its cell; one too large for it is shrunk and grey, with the
+/// factor beside it. Curves that are not finite are left out and counted in the row's title.
+///
+/// # Errors
+/// [`Error::Shape`] where there is nothing to draw, [`Error::Io`] where a file cannot be written.
+pub fn gallery(path: &Path, rows: &[GalleryRow], legend: &[(Ink, &str)]) -> Result<()> {
+    let sides: Vec<Side<'_>> = rows.iter().map(|row| Side::new(&row.outlines, ACROSS * DOWN)).collect();
+    let finite: Vec<&Outline> = sides.iter().flat_map(|side| side.finite.iter().copied()).collect();
+    let Some(extent) = super::outlines::usual_extent(&finite) else {
+        return Err(Error::Shape { what: "finite outlines to draw (at least)".into(), expected: 1, got: 0 });
+    };
+    let largest = rows.iter().filter_map(|row| match &row.map {
+        Some(GalleryMap::Difference { values, .. }) => Some(values.iter().flatten().copied().fold(0.0, f64::max)),
+        _ => None,
+    });
+    // As small a range as shows that there is no difference.
+    let range = largest.fold(1e-3, f64::max);
+    let curves = ACROSS as f64 * CELL;
+    let has_map = rows.iter().any(|row| row.map.is_some());
+    let numbers = if has_map { 24.0 + MAP + 10.0 + BAR + 52.0 } else { 0.0 };
+    let step = HEAD + DOWN as f64 * CELL + GAP;
+    let words = legend.iter().map(|(_, text)| 52.0 + 1.1 * text_width(text, super::page::SMALL)).sum::<f64>();
+    let width = (2.0 * MARGIN + curves + numbers).max(2.0 * MARGIN + words);
+
+    save(path, width, 6.0 + rows.len() as f64 * step + 26.0, |page| {
+        for (k, (row, side)) in rows.iter().zip(&sides).enumerate() {
+            let top = 6.0 + k as f64 * step;
+            let centred = Label::new(HPos::Left, VPos::Center).size(TITLE);
+            let room = if has_map { curves + 20.0 } else { curves };
+            page.text(&fit(&side.title(&row.title, extent), TITLE, room), [MARGIN, top + 15.0], centred);
+            for (n, outline) in side.finite.iter().enumerate() {
+                let at = [MARGIN + (n % ACROSS) as f64 * CELL, top + HEAD + (n / ACROSS) as f64 * CELL];
+                draw(page, outline, Rect::new(at[0], at[1], CELL, CELL), extent);
+            }
+            if let Some(map) = &row.map {
+                draw_map(page, map, [MARGIN + curves + 24.0, top], range);
+            }
+        }
+        draw_legend(page, legend, 6.0 + rows.len() as f64 * step + 10.0);
+    })
+}
+
+fn draw_map(page: &mut Page<'_>, map: &GalleryMap, [x, top]: [f64; 2], range: f64) {
+    let frame = Rect::new(x, top + HEAD, MAP, MAP);
+    let bar = Rect::new(frame.right() + 10.0, frame.y, BAR, MAP);
+    let title = match map {
+        GalleryMap::Correlation(correlation) => {
+            let dim = correlation.dim;
+            page.cells(frame, dim, dim, |x, y| correlation.get(y, x).map_or(GREY, diverging));
+            color_bar(page, bar, Axis::linear(-1.0, 1.0), |share| diverging(2.0 * share - 1.0));
+            "correlation of the columns".to_owned()
+        }
+        GalleryMap::Difference { values, mean } => {
+            let dim = values.len().isqrt();
+            page.cells(frame, dim, dim, |x, y| values[y * dim + x].map_or(GREY, |d| sequential(d / range)));
+            color_bar(page, bar, Axis::linear(0.0, range), sequential);
+            let mean = mean.map_or(String::new(), |mean| format!(", mean {mean:.4}"));
+            format!("|correlation − data's|{mean}")
+        }
+    };
+    heat::frame(page, frame);
+    let label = Label::new(HPos::Center, VPos::Center);
+    page.text(&title, [frame.x + MAP / 2.0 + 4.0, top + 15.0], label);
+}
+
+fn draw_legend(page: &mut Page<'_>, legend: &[(Ink, &str)], y: f64) {
+    let mut x = MARGIN;
+    for (ink, text) in legend {
+        let (color, dashed) = match ink {
+            Ink::Curve => (TEXT, false),
+            Ink::Red => (RED, false),
+            Ink::Green => (GREEN, true),
+        };
+        let pieces = if dashed { vec![[0.0, 5.0], [8.0, 13.0], [16.0, 21.0]] } else { vec![[0.0, 21.0]] };
+        for [from, to] in pieces {
+            page.line(&[[x + from, y], [x + to, y]], color.to_rgba(), 1.6);
+        }
+        page.text(text, [x + 27.0, y], Label::new(HPos::Left, VPos::Center));
+        x += 27.0 + 25.0 + 1.1 * text_width(text, super::page::SMALL);
+    }
+}
