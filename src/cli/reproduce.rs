@@ -67,6 +67,9 @@ pub(super) struct Reproduce {
     /// Train only models whose names, as of their run folders, hold one of these
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
+    /// A setting of every training, on top of the experiments' own; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -98,6 +101,7 @@ impl Reproduce {
             out: &out,
             uci: self.uci.as_deref(),
             only: &self.only,
+            set: &self.set,
             command: &command,
             stop: &interrupt::STOP,
         };

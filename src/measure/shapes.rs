@@ -1,4 +1,6 @@
 //! Measures of models of simulated shapes.
+//!
+//! A true shape that is fitted to a sample may have any size, as in the fits of the paper's appendix.
 
 use std::path::Path;
 
@@ -51,7 +53,7 @@ impl Subject<'_> {
 
         tell(&format!("fits of {} shapes", self.protocol.fitted));
         let fitted = self.protocol.fitted.min(self.protocol.correlated);
-        let likenesses = Likenesses::of(&samples[..fitted * dim], dim, self.shapes, Rules::Data)?;
+        let likenesses = Likenesses::of(&samples[..fitted * dim], dim, self.shapes, Rules::AnySize)?;
         let likeness = likenesses.mean();
         drop((data, samples));
 

@@ -85,9 +85,9 @@ pub(super) const ALL: &[Figure] = &[
     Figure {
         name: "jacobians",
         title: "Jacobians of trained Lens models",
-        caption: "Mean size of dz/dx over rows of the test set. A plain coupling block leaves half of the columns as they are; \
-                  a recursive one fills the triangle. Of HINT, y comes before x, and z_y does not depend on x. With an \
-                  orthogonal map between two blocks every z depends on every x.",
+        caption: "Mean size of dz/dx over rows of the test set. Models of one block have no orthogonal map here: a plain \
+                  coupling block leaves half of the columns as they are; a recursive one fills the triangle. Of HINT, y \
+                  comes before x, and z_y does not depend on x. With orthogonal maps every z depends on every x.",
         draw: jacobian::jacobians,
     },
 ];

@@ -81,11 +81,15 @@ impl<'a> Lab<'a> {
         Measured::read(&self.result(model, run), &settings, &self.request.scale.protocol())
     }
 
-    /// What was measured of all runs of a model, or why there is nothing.
+    /// What was measured of all runs of a model, of more than are asked for now too; or why there is nothing.
     pub(super) fn results(&self, model: &Model) -> Result<Result<Vec<Measured>, Absent>> {
         let mut all = Vec::new();
-        for run in 1..=self.request.runs {
-            all.extend(self.measured(model, run)?);
+        for run in 1.. {
+            match self.measured(model, run)? {
+                Some(measured) => all.push(measured),
+                None if run < self.request.runs => {}
+                None => break,
+            }
         }
         Ok(match (all.is_empty(), self.missing_file(model)) {
             (false, _) => Ok(all),
@@ -176,7 +180,7 @@ impl<'a> Lab<'a> {
     /// The settings of a run.
     pub(super) fn config(&self, model: &Model, run: u64) -> Result<Config> {
         let path = model.data.uci().map(|_| self.request.uci.unwrap_or(Path::new(".")));
-        model.settings(self.request.scale, run, path)
+        model.settings(self.request.scale, run, path, self.request.set)
     }
 
     /// Whether a model may be trained.

@@ -105,6 +105,8 @@ pub struct Request<'a> {
     pub uci: Option<&'a Path>,
     /// Only models whose name holds one of these are trained; none: all. Rows of others show what was measured before.
     pub only: &'a [String],
+    /// Settings of every training besides those of the experiments, as `key=value`.
+    pub set: &'a [String],
     /// The command line, for the manifests of the runs.
     pub command: &'a [String],
     /// Set from elsewhere: finish the step, save, and stop.

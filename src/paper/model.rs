@@ -12,8 +12,6 @@ use super::Scale;
 pub enum Family {
     /// Plain coupling blocks.
     RealNvp,
-    /// The same without an orthogonal map before the first, so that its Jacobian shows what the blocks do.
-    Unmixed,
     /// Recursive coupling blocks as deep as the columns allow.
     Recursive,
     /// Recursive coupling blocks down to a depth, 1 or more.
@@ -44,19 +42,20 @@ pub struct Model {
     pub blocks: u32,
     /// Its size.
     pub size: Size,
+    /// Whether the first block has an orthogonal map too. Models without one show in their Jacobians what the blocks do.
+    pub mix_first: bool,
 }
 
 impl Model {
-    /// A model of the size that the data set's experiments have.
+    /// A model of the size that the data set's experiments have, with an orthogonal map in every block.
     pub const fn new(data: Preset, family: Family, blocks: u32) -> Self {
-        Self { data, family, blocks, size: Size::Budget }
+        Self { data, family, blocks, size: Size::Budget, mix_first: true }
     }
 
     /// Its name in files: data set, family, blocks.
     pub fn name(&self) -> String {
         let family = match self.family {
             Family::RealNvp => "rnvp".to_owned(),
-            Family::Unmixed => "unmixed".to_owned(),
             Family::Recursive => "recursive".to_owned(),
             Family::Depth(depth) => format!("depth{depth}"),
             Family::Cinn => "cinn".to_owned(),
@@ -66,14 +65,14 @@ impl Model {
             Size::Budget => String::new(),
             Size::Width(width) => format!("-width{width}"),
         };
-        format!("{}-{family}-{}{width}", self.data.name(), self.blocks)
+        let unmixed = if self.mix_first { "" } else { "-unmixed" };
+        format!("{}-{family}-{}{width}{unmixed}", self.data.name(), self.blocks)
     }
 
     /// Its name for readers.
     pub fn label(&self) -> String {
         match self.family {
             Family::RealNvp => "RealNVP".into(),
-            Family::Unmixed => "RealNVP, not mixed".into(),
             Family::Recursive => "recursive".into(),
             Family::Depth(depth) => format!("depth {depth}"),
             Family::Cinn => "cINN".into(),
@@ -88,23 +87,23 @@ impl Model {
 
     /// What `hintflow train` takes with `--set`, as `key=value`: the same training by hand.
     ///
-    /// The baselines have an orthogonal map before their first block and the recursive models have none, as in the authors'
-    /// configurations: a plain coupling block alone leaves half of the columns as they are.
+    /// Every block begins with its orthogonal map, as in the paper's figure of a block. In the authors' configurations the
+    /// first block of the recursive models has none: of a single block, one coefficient then stays as it is, and samples,
+    /// which draw it from the normal distribution, lie far outside of the data.
     pub fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
-        let (kind, depth, mix_first) = match self.family {
-            Family::RealNvp => ("flow", Some(0), true),
-            Family::Unmixed => ("flow", Some(0), false),
-            Family::Recursive => ("flow", None, false),
-            Family::Depth(depth) => ("flow", Some(depth), false),
-            Family::Cinn => ("cinn", Some(0), true),
-            Family::Hint => ("hint", None, false),
+        let (kind, depth) = match self.family {
+            Family::RealNvp => ("flow", Some(0)),
+            Family::Recursive => ("flow", None),
+            Family::Depth(depth) => ("flow", Some(depth)),
+            Family::Cinn => ("cinn", Some(0)),
+            Family::Hint => ("hint", None),
         };
         let depth = depth.map_or("full".to_owned(), |depth| depth.to_string());
         let mut all = vec![
             format!("model.kind={kind}"),
             format!("model.blocks={}", self.blocks),
             format!("model.depth={depth}"),
-            format!("model.mix_first={mix_first}"),
+            format!("model.mix_first={}", self.mix_first),
             format!("train.seed={run}"),
         ];
         if let Size::Width(width) = self.size {
@@ -114,12 +113,14 @@ impl Model {
         all
     }
 
-    /// The settings of run number `run`, counted from 1; `path` is that of a data set that is read from files.
-    pub(super) fn settings(&self, scale: Scale, run: u64, path: Option<&Path>) -> Result<Config> {
+    /// The settings of run number `run`, counted from 1; `path` is that of a data set that is read from files, `set`
+    /// are settings besides those of the experiment.
+    pub(super) fn settings(&self, scale: Scale, run: u64, path: Option<&Path>, set: &[String]) -> Result<Config> {
         let mut layers = Layers::new();
         let path = path.map(|path| ("data.path", path.display().to_string(), "--uci"));
         layers.flags([("data.preset", self.data.name().to_owned(), "the experiment")].into_iter().chain(path))?;
         layers.assignments(&self.assignments(scale, run))?;
+        layers.assignments(set)?;
         layers.resolve()
     }
 }

@@ -8,7 +8,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::correlation::diverging;
 use super::heat::{self, BAR, color_bar, sequential};
 use super::outlines::{GREEN, Outline, Side, draw};
-use super::page::{GREY, Label, Page, RED, Rect, TEXT, TITLE, fit, save, text_width};
+use super::page::{GREY, Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
 use super::panel::Axis;
 use crate::error::{Error, Result};
 use crate::eval::correlation::Correlation;
@@ -22,6 +22,8 @@ pub struct GalleryRow {
     pub outlines: Vec<Outline>,
     /// What stands beside them.
     pub map: Option<GalleryMap>,
+    /// Names of the map's columns, or none; neighbours with the same name are one block and labelled once.
+    pub labels: Vec<String>,
 }
 
 /// A map beside the curves.
@@ -59,7 +61,8 @@ const MARGIN: f64 = 14.0;
 /// Height of a row's title, and the gap below its curves.
 const HEAD: f64 = 30.0;
 const GAP: f64 = 14.0;
-const MAP: f64 = DOWN as f64 * CELL - 8.0;
+/// Below a map stand the names of its columns.
+const MAP: f64 = DOWN as f64 * CELL - 20.0;
 
 /// Draws the rows below each other into `path`.png and `path`.svg. `legend` explains the colours of the curves.
 ///
@@ -84,7 +87,7 @@ pub fn gallery(path: &Path, rows: &[GalleryRow], legend: &[(Ink, &str)]) -> Resu
     let has_map = rows.iter().any(|row| row.map.is_some());
     let numbers = if has_map { 24.0 + MAP + 10.0 + BAR + 52.0 } else { 0.0 };
     let step = HEAD + DOWN as f64 * CELL + GAP;
-    let words = legend.iter().map(|(_, text)| 52.0 + 1.1 * text_width(text, super::page::SMALL)).sum::<f64>();
+    let words = legend.iter().map(|(_, text)| 52.0 + 1.1 * text_width(text, SMALL)).sum::<f64>();
     let width = (2.0 * MARGIN + curves + numbers).max(2.0 * MARGIN + words);
 
     save(path, width, 6.0 + rows.len() as f64 * step + 26.0, |page| {
@@ -98,15 +101,16 @@ pub fn gallery(path: &Path, rows: &[GalleryRow], legend: &[(Ink, &str)]) -> Resu
                 draw(page, outline, Rect::new(at[0], at[1], CELL, CELL), extent);
             }
             if let Some(map) = &row.map {
-                draw_map(page, map, [MARGIN + curves + 24.0, top], range);
+                let frame = Rect::new(MARGIN + curves + 24.0, top + HEAD, MAP, MAP);
+                draw_map(page, map, frame, range);
+                draw_labels(page, &row.labels, frame);
             }
         }
         draw_legend(page, legend, 6.0 + rows.len() as f64 * step + 10.0);
     })
 }
 
-fn draw_map(page: &mut Page<'_>, map: &GalleryMap, [x, top]: [f64; 2], range: f64) {
-    let frame = Rect::new(x, top + HEAD, MAP, MAP);
+fn draw_map(page: &mut Page<'_>, map: &GalleryMap, frame: Rect, range: f64) {
     let bar = Rect::new(frame.right() + 10.0, frame.y, BAR, MAP);
     let title = match map {
         GalleryMap::Correlation(correlation) => {
@@ -125,7 +129,19 @@ fn draw_map(page: &mut Page<'_>, map: &GalleryMap, [x, top]: [f64; 2], range: f6
     };
     heat::frame(page, frame);
     let label = Label::new(HPos::Center, VPos::Center);
-    page.text(&title, [frame.x + MAP / 2.0 + 4.0, top + 15.0], label);
+    page.text(&title, [frame.x + MAP / 2.0 + 4.0, frame.y - 15.0], label);
+}
+
+/// Names of the blocks below a map.
+fn draw_labels(page: &mut Page<'_>, labels: &[String], frame: Rect) {
+    let cell = frame.w / labels.len().max(1) as f64;
+    let mut first = 0;
+    for block in labels.chunk_by(|a, b| a == b) {
+        let middle = frame.x + (first as f64 + block.len() as f64 / 2.0) * cell;
+        let label = Label::new(HPos::Center, VPos::Top).color(MUTED);
+        page.text(&block[0], [middle, frame.bottom() + 5.0], label);
+        first += block.len();
+    }
 }
 
 fn draw_legend(page: &mut Page<'_>, legend: &[(Ink, &str)], y: f64) {
@@ -141,6 +157,6 @@ fn draw_legend(page: &mut Page<'_>, legend: &[(Ink, &str)], y: f64) {
             page.line(&[[x + from, y], [x + to, y]], color.to_rgba(), 1.6);
         }
         page.text(text, [x + 27.0, y], Label::new(HPos::Left, VPos::Center));
-        x += 27.0 + 25.0 + 1.1 * text_width(text, super::page::SMALL);
+        x += 27.0 + 25.0 + 1.1 * text_width(text, SMALL);
     }
 }

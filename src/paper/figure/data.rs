@@ -8,7 +8,7 @@ use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::correlation::Correlation;
 use crate::paper::lab::Lab;
-use crate::report::{ACROSS, DOWN, GalleryMap, GalleryRow, Ink, gallery, single_precision};
+use crate::report::{ACROSS, DOWN, GalleryMap, GalleryRow, Ink, fourier_blocks, gallery, single_precision};
 
 /// Rows of a "large batch", of which the correlations are.
 const CORRELATED: usize = 100_000;
@@ -34,5 +34,5 @@ fn row(title: &str, shapes: Shapes) -> Result<GalleryRow> {
     };
     let outlines = rows.chunks_exact(dim).zip(0..).take(ACROSS * DOWN).map(outline).collect::<Result<_>>()?;
     let map = Some(GalleryMap::Correlation(Correlation::of(&rows, dim)?));
-    Ok(GalleryRow { title: title.into(), outlines, map })
+    Ok(GalleryRow { title: title.into(), outlines, map, labels: fourier_blocks(shapes.order()) })
 }

@@ -13,7 +13,8 @@ use crate::eval::fit::{Rules, best_outline};
 use crate::paper::lab::Lab;
 use crate::paper::model::{Family, Model};
 use crate::report::{
-    ACROSS, DOWN, GalleryMap, GalleryRow, Ink, Outline, cross_axes, gallery, lens_diameters, single_precision,
+    ACROSS, DOWN, GalleryMap, GalleryRow, Ink, Outline, cross_axes, fourier_blocks, gallery, lens_diameters,
+    single_precision,
 };
 
 /// At most so many rows of samples and data whose correlations are compared.
@@ -87,6 +88,7 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
         title: format!("{}, {} block{plural}, {} parameters", model.label(), model.blocks, flow.parameters()),
         outlines: outlines(shapes, &samples, seen)?,
         map: Some(map),
+        labels: fourier_blocks(shapes.order()),
     }))
 }
 
@@ -99,7 +101,7 @@ fn outlines(shapes: Shapes, samples: &[f32], seen: &[f32]) -> Result<Vec<Outline
         .enumerate()
         .map(|(k, row)| {
             let curve = Curve::new(row)?;
-            let fitted = || match best_outline(shapes, row, Rules::Data) {
+            let fitted = || match best_outline(shapes, row, Rules::AnySize) {
                 Ok(points) => Ok(Some(single_precision(points))),
                 Err(Error::NotFinite { .. }) => Ok(None),
                 Err(other) => Err(other),

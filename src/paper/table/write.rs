@@ -130,9 +130,13 @@ fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
     let runs = results().map(|m| m.run).max().unwrap_or(0);
     let _ = writeln!(
         text,
-        "Scale `{}`: {}. Ours: {}. A column `paper` has the number of the paper.",
+        "Scale `{}`: {}{}. Ours: {}. A column `paper` has the number of the paper.",
         scale.name(),
         scale.in_words(),
+        match lab.request.set {
+            [] => String::new(),
+            set => format!(", but {}", set.join(", ")),
+        },
         match runs {
             0 => "nothing was run yet".to_owned(),
             1 => "one training run".to_owned(),
