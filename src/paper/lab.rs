@@ -100,11 +100,13 @@ impl<'a> Lab<'a> {
 
     /// The first run of a model, trained if need be; none where it was stopped, diverged, or may not be trained.
     pub(super) fn flow(&mut self, model: &Model) -> Result<Option<Flow>> {
-        let folder = self.folder(model, 1);
-        if !self.is_wanted(model) && read_model(&folder).is_err() {
-            let text = format!("{} is not trained and --only leaves it out", model.name());
-            self.watcher.warning(&text);
-            return Ok(None);
+        if read_model(&self.folder(model, 1)).is_err() {
+            if !self.is_wanted(model) {
+                let text = format!("{} is not trained and --only leaves it out", model.name());
+                self.watcher.warning(&text);
+                return Ok(None);
+            }
+            self.watcher.model(&run_name(model, 1), 1, 1);
         }
         match self.train(model, 1)? {
             Trained::Model(file) => Flow::from_file(*file, self.engine).map(Some),

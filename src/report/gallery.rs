@@ -7,7 +7,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::correlation::diverging;
 use super::heat::{self, BAR, color_bar, sequential};
-use super::outlines::{GREEN, Outline, Side, draw};
+use super::outlines::{GREEN, Outline, Side, draw, usual_extent};
 use super::page::{GREY, Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
 use super::panel::Axis;
 use crate::error::{Error, Result};
@@ -40,6 +40,16 @@ pub enum GalleryMap {
     },
 }
 
+/// How large curves are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GalleryScale {
+    /// All rows alike, so that they can be compared: at the size of the row in the middle. Curves of another row that are
+    /// larger are shrunk.
+    Common,
+    /// Every row at a size of its own.
+    Own,
+}
+
 /// What a colour of the curves means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
@@ -66,16 +76,20 @@ const MAP: f64 = DOWN as f64 * CELL - 20.0;
 
 /// Draws the rows below each other into `path`.png and `path`.svg. `legend` explains the colours of the curves.
 ///
-/// All curves have one scale, each is moved to the middle of its cell; one too large for it is shrunk and grey, with the
-/// factor beside it. Curves that are not finite are left out and counted in the row's title.
+/// Each curve is moved to the middle of its cell; one too large for it is shrunk and grey, with the factor beside it. Curves that are not finite are left out and counted in the row's title.
 ///
 /// # Errors
 /// [`Error::Shape`] where there is nothing to draw, [`Error::Io`] where a file cannot be written.
-pub fn gallery(path: &Path, rows: &[GalleryRow], legend: &[(Ink, &str)]) -> Result<()> {
+pub fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[(Ink, &str)]) -> Result<()> {
     let sides: Vec<Side<'_>> = rows.iter().map(|row| Side::new(&row.outlines, ACROSS * DOWN)).collect();
-    let finite: Vec<&Outline> = sides.iter().flat_map(|side| side.finite.iter().copied()).collect();
-    let Some(extent) = super::outlines::usual_extent(&finite) else {
+    let mut sorted: Vec<f64> = sides.iter().filter_map(|side| usual_extent(&side.finite)).collect();
+    sorted.sort_by(f64::total_cmp);
+    let Some(&middle) = sorted.get(sorted.len().saturating_sub(1) / 2) else {
         return Err(Error::Shape { what: "finite outlines to draw (at least)".into(), expected: 1, got: 0 });
+    };
+    let extent_of = |side: &Side<'_>| match scale {
+        GalleryScale::Common => middle,
+        GalleryScale::Own => usual_extent(&side.finite).unwrap_or(middle),
     };
     let largest = rows.iter().filter_map(|row| match &row.map {
         Some(GalleryMap::Difference { values, .. }) => Some(values.iter().flatten().copied().fold(0.0, f64::max)),
@@ -92,7 +106,7 @@ pub fn gallery(path: &Path, rows: &[GalleryRow], legend: &[(Ink, &str)]) -> Resu
 
     save(path, width, 6.0 + rows.len() as f64 * step + 26.0, |page| {
         for (k, (row, side)) in rows.iter().zip(&sides).enumerate() {
-            let top = 6.0 + k as f64 * step;
+            let (top, extent) = (6.0 + k as f64 * step, extent_of(side));
             let centred = Label::new(HPos::Left, VPos::Center).size(TITLE);
             let room = if has_map { curves + 20.0 } else { curves };
             page.text(&fit(&side.title(&row.title, extent), TITLE, room), [MARGIN, top + 15.0], centred);

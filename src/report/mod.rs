@@ -23,7 +23,7 @@ mod table;
 
 pub use approximations::approximations;
 pub use correlation::{correlation, fourier_blocks};
-pub use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, Ink, gallery};
+pub use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, gallery};
 pub use jacobians::{JacobianMap, jacobians};
 pub use losses::{LossHistory, LossPoint, loss_curves};
 pub(crate) use observed::{cross_axes, lens_diameters, single_precision};

@@ -7,6 +7,7 @@ mod bad_input;
 mod commands;
 mod conditional;
 mod fixtures;
+mod paper;
 mod resume;
 mod settings;
 mod tool;

@@ -8,7 +8,7 @@ use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::correlation::Correlation;
 use crate::paper::lab::Lab;
-use crate::report::{ACROSS, DOWN, GalleryMap, GalleryRow, Ink, fourier_blocks, gallery, single_precision};
+use crate::report::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, fourier_blocks, gallery, single_precision};
 
 /// Rows of a "large batch", of which the correlations are.
 const CORRELATED: usize = 100_000;
@@ -19,7 +19,8 @@ const SEED: u64 = 1;
 pub(super) fn data_sets(_: &mut Lab<'_>, path: &Path) -> Result<bool> {
     let lens = row("Lens shapes: M = 2, 20 coefficients", Shapes::Lens(Outline::Vertices))?;
     let cross = row("Cross shapes: M = 12, 100 coefficients", Shapes::Cross)?;
-    gallery(path, &[lens, cross], &[(Ink::Curve, "Fourier curve of a row"), (Ink::Red, "shape that it approximates")])?;
+    let legend = [(Ink::Curve, "Fourier curve of a row"), (Ink::Red, "shape that it approximates")];
+    gallery(path, &[lens, cross], GalleryScale::Own, &legend)?;
     Ok(true)
 }
 

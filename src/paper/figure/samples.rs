@@ -13,7 +13,7 @@ use crate::eval::fit::{Rules, best_outline};
 use crate::paper::lab::Lab;
 use crate::paper::model::{Family, Model};
 use crate::report::{
-    ACROSS, DOWN, GalleryMap, GalleryRow, Ink, Outline, cross_axes, fourier_blocks, gallery, lens_diameters,
+    ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, Outline, cross_axes, fourier_blocks, gallery, lens_diameters,
     single_precision,
 };
 
@@ -63,7 +63,7 @@ fn drawn(lab: &mut Lab<'_>, path: &Path, models: &[Model], legend: &[(Ink, &str)
         let Some(row) = row(lab, model)? else { return Ok(false) };
         rows.push(row);
     }
-    gallery(path, &rows, legend)?;
+    gallery(path, &rows, GalleryScale::Common, legend)?;
     Ok(true)
 }
 
