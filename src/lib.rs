@@ -55,6 +55,7 @@
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | [`optim`], [`train`] | Adam and its schedule; trainer, checkpoints, run folder |
 //! | [`eval`], `report`, [`mod@bench`] | metrics, pictures, timing |
+//! | [`measure`], `paper` | the metrics of a trained model; the paper's tables and figures |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
 //! wgpu. Letters everywhere: B rows of a batch, N columns of x, C conditions y, K blocks, D recursion depth, H hidden width, P trained

@@ -40,7 +40,7 @@ pub(super) struct Evaluate {
     /// Few draws
     #[arg(long)]
     quick: bool,
-    /// Pairs of batches for MMD; observations, where the model is given some
+    /// Pairs of batches for MMD, or observations where the model is given some; 0: no MMD
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     batches: Option<usize>,
     /// Rows of such a batch, and draws that ABC accepts for an observation

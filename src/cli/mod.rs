@@ -32,6 +32,7 @@ First steps:
   hintflow train table.csv                 train on a table of numbers (.csv or .npy)
   hintflow sample runs/RUN -n 1000         draw samples from a trained model
   hintflow log-prob runs/RUN table.csv     score rows
+  hintflow reproduce all                   the paper's tables and figures, in small
 
 Exit codes: 0 ok, 1 error, 2 wrong usage or setting, 3 training diverged,
 4 no device or device lost, 5 a check failed, 130 stopped by Ctrl-C.";

@@ -29,7 +29,7 @@ use crate::train::{Dataset, held_out_score};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Protocol {
-    /// Pairs of batches whose discrepancies are averaged; of conditional models, observations.
+    /// Pairs of batches whose discrepancies are averaged; of conditional models, observations. 0: no MMD.
     pub batches: usize,
     /// Rows of such a batch, and draws that are accepted for an observation.
     pub batch_rows: usize,
@@ -52,15 +52,11 @@ impl Protocol {
 
     /// Refuses numbers that leave nothing to measure.
     fn check(&self) -> Result<()> {
-        let least = [
-            ("batches", self.batches, 1),
-            ("batch_rows", self.batch_rows, 2),
-            ("fitted", self.fitted, 1),
-            ("correlated", self.correlated, 2),
-        ];
+        let least =
+            [("batch_rows", self.batch_rows, 2), ("fitted", self.fitted, 1), ("correlated", self.correlated, 2)];
         match least.into_iter().find(|(_, value, least)| value < least) {
             Some((key, value, least)) => Err(Error::config(key, format!("is {value}, must be at least {least}"))),
-            None if self.draws < self.batch_rows as u64 => {
+            None if self.batches > 0 && self.draws < self.batch_rows as u64 => {
                 let what = format!("is {}, of which {} cannot be accepted; draw more", self.draws, self.batch_rows);
                 Err(Error::config("draws", what))
             }

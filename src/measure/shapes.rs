@@ -57,7 +57,11 @@ impl Subject<'_> {
         let likeness = likenesses.mean();
         drop((data, samples));
 
-        let (mmd, skipped) = if conditional { self.posterior_mmd(store, tell)? } else { self.prior_mmd(tell)? };
+        let (mmd, skipped) = match (self.protocol.batches, conditional) {
+            (0, _) => (None, 0),
+            (_, true) => self.posterior_mmd(store, tell)?,
+            (_, false) => self.prior_mmd(tell)?,
+        };
         Ok(Scores {
             mmd,
             iou: likeness.map(|l| l.iou),

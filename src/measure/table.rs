@@ -34,7 +34,7 @@ pub(super) fn measure(
     let batches = (rows / batch).min(protocol.batches);
     let part = |rows: &[f32], k: usize| rows[k * batch * columns..][..batch * columns].to_vec();
     let empty = (0..batches).any(|k| not_finite(&part(&samples, k), columns) == batch);
-    let mmd = match empty {
+    let mmd = match batches == 0 || empty {
         true => None,
         false => {
             let runs = MmdRuns::measure(batches, columns, |k| {

@@ -78,7 +78,7 @@ impl<'a> Lab<'a> {
     /// What was measured of a run; none where it was not.
     pub(super) fn measured(&self, model: &Model, run: u64) -> Result<Option<Measured>> {
         let settings = settings_of(&self.config(model, run)?)?;
-        Measured::read(&self.result(model, run), &settings, &self.request.scale.protocol())
+        Measured::read(&self.result(model, run), &settings, &self.request.scale.protocol(model))
     }
 
     /// What was measured of all runs of a model, of more than are asked for now too; or why there is nothing.
@@ -125,7 +125,7 @@ impl<'a> Lab<'a> {
             Trained::Stopped => return Ok(()),
         };
         let config = self.config(model, run)?;
-        let protocol = self.request.scale.protocol();
+        let protocol = self.request.scale.protocol(model);
         let (parameters, scores) = match file {
             Some(file) => {
                 let data = measure::dataset(&config, &file)?;

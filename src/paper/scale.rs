@@ -47,12 +47,13 @@ impl Scale {
         }
     }
 
-    /// How much is drawn to measure.
-    pub fn protocol(self) -> Protocol {
-        match self {
+    /// How much is drawn to measure a model. The paper measures no MMD of Cross shapes.
+    pub fn protocol(self, model: &Model) -> Protocol {
+        let all = match self {
             Self::Quick => Protocol::QUICK,
             Self::Paper => Protocol::PAPER,
-        }
+        };
+        if model.data == Preset::Cross { Protocol { batches: 0, ..all } } else { all }
     }
 
     /// Settings of a model that this scale changes.

@@ -3,7 +3,8 @@
 use crate::tool::Place;
 
 /// Trainings of no use but for what is written about them.
-const TINY: &str = "--set train.epochs=2 --set train.warmup_epochs=1 --set train.batches_per_epoch=3 --set data.test_rows=100";
+const TINY: &str =
+    "--set train.epochs=2 --set train.warmup_epochs=1 --set train.batches_per_epoch=3 --set data.test_rows=100";
 
 #[test]
 fn a_run_is_evaluated_on_its_own_data() {
@@ -22,7 +23,8 @@ fn a_run_is_evaluated_on_its_own_data() {
 
     place.line("evaluate run/model.safetensors").fails(1, &["run folder"]);
     place.line("evaluate missing").fails(1, &["missing"]);
-    place.line("evaluate run --batches 0").fails(2, &["batches", "at least 1"]);
+    place.line("evaluate run --batch-rows 1").fails(2, &["batch_rows", "at least 2"]);
+    assert!(!place.line("evaluate run --batches 0").good().stdout.contains("MMD"));
 }
 
 #[test]

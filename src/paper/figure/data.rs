@@ -8,7 +8,9 @@ use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::correlation::Correlation;
 use crate::paper::lab::Lab;
-use crate::report::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, fourier_blocks, gallery, single_precision};
+use crate::report::{
+    ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, fourier_blocks, gallery, single_precision,
+};
 
 /// Rows of a "large batch", of which the correlations are.
 const CORRELATED: usize = 100_000;

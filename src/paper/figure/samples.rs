@@ -13,8 +13,8 @@ use crate::eval::fit::{Rules, best_outline};
 use crate::paper::lab::Lab;
 use crate::paper::model::{Family, Model};
 use crate::report::{
-    ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, Outline, cross_axes, fourier_blocks, gallery, lens_diameters,
-    single_precision,
+    ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, Outline, cross_axes, fourier_blocks, gallery,
+    lens_diameters, single_precision,
 };
 
 /// At most so many rows of samples and data whose correlations are compared.
@@ -72,7 +72,7 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
     let Some(flow) = lab.flow(model)? else { return Ok(None) };
     let config = lab.config(model, 1)?;
     let shapes = model.data.shapes(config.data.outline).unwrap_or_else(|| unreachable!("figures show shapes"));
-    let count = lab.request.scale.protocol().correlated.min(CORRELATED);
+    let count = lab.request.scale.protocol(model).correlated.min(CORRELATED);
     let (x, y) = shapes.generate_with_observations(count, config.data.seed, TEST_FIRST_ROW)?;
     let (x, y) = (x.into_values(), y.into_values());
     let samples = match model.is_conditional() {
