@@ -8,16 +8,16 @@ use super::{Model, Size};
 /// Size of trainings and measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A few minutes for everything on two cores: short trainings on few rows, Cross with networks of a quarter of the
-    /// width. Shows that all is in its place; the numbers are not the paper's.
+    /// A quarter of an hour for everything on two cores: short trainings on few rows, Cross with a quarter of the parameters
+    /// or of the width. Shows that all is in its place; the numbers are not the paper's.
     Quick,
     /// The paper's settings.
     Paper,
 }
 
-/// Parts that a quick Cross model has fewer parameters, and less width.
-const FEWER: u64 = 16;
-const NARROWER: u32 = 4;
+/// A quick Cross model has this part of the parameters of its budget, or of its width. Less than that has no room for the
+/// orthogonal maps of 32 blocks.
+const PART: u32 = 4;
 
 impl Scale {
     /// Its name on the command line.
@@ -40,8 +40,8 @@ impl Scale {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Quick => {
-                "short trainings on few rows, measured with few draws, Cross models with a quarter of the width: to see that \
-                 everything works, not to compare"
+                "short trainings on few rows, measured with few draws, Cross models with a quarter of the \
+                 parameters or of the width: to see that everything works, not to compare"
             }
             Self::Paper => "the paper's settings",
         }
@@ -72,10 +72,10 @@ impl Scale {
             (Preset::Lens, _) => all.push("train.batches_per_epoch=200".into()),
             (Preset::Cross, Size::Budget) => {
                 let budget = if model.is_conditional() { 4_000_000 } else { 2_000_000 };
-                all.extend(["train.batches_per_epoch=100".into(), format!("model.budget={}", budget / FEWER)]);
+                all.extend(["train.batches_per_epoch=100".into(), format!("model.budget={}", budget / PART)]);
             }
             (Preset::Cross, Size::Width(width)) => {
-                all.extend(["train.batches_per_epoch=100".into(), format!("model.width={}", width / NARROWER)]);
+                all.extend(["train.batches_per_epoch=100".into(), format!("model.width={}", width / PART)]);
             }
             _ => all.push("train.batches_per_epoch=200".into()),
         }
