@@ -61,7 +61,7 @@ struct Options {
     ///
     /// HINTFLOW_TRAIN__MEMORY in the environment does the same. Drawing samples keeps nothing.
     #[arg(long, value_enum)]
-    memory: Option<Keep>,
+    memory: Option<Activations>,
     /// Seconds to measure for each result; at least five repeats
     #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
     seconds: f64,
@@ -93,18 +93,18 @@ enum On {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Keep {
+enum Activations {
     /// All of them
     Stored,
     /// Those of the last block; the others are computed again
     Reversible,
 }
 
-impl From<Keep> for Memory {
-    fn from(keep: Keep) -> Self {
-        match keep {
-            Keep::Stored => Self::Stored,
-            Keep::Reversible => Self::Reversible,
+impl From<Activations> for Memory {
+    fn from(activations: Activations) -> Self {
+        match activations {
+            Activations::Stored => Self::Stored,
+            Activations::Reversible => Self::Reversible,
         }
     }
 }
@@ -177,9 +177,9 @@ impl Options {
     fn memory(&self) -> hintflow::Result<Memory> {
         const VARIABLE: &str = "HINTFLOW_TRAIN__MEMORY";
         match (self.memory, device::variable(VARIABLE)?) {
-            (Some(keep), _) => Ok(keep.into()),
+            (Some(activations), _) => Ok(activations.into()),
             (None, None) => Ok(Memory::default()),
-            (None, Some(text)) => Keep::from_str(text.trim(), false)
+            (None, Some(text)) => Activations::from_str(text.trim(), false)
                 .map(Memory::from)
                 .map_err(|_| hintflow::Error::config(VARIABLE, format!("must be stored or reversible, is `{text}`"))),
         }

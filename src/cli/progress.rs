@@ -89,7 +89,14 @@ impl Observer for Shown {
             spec.width
         );
         let (batches, batch) = (train.batches_per_epoch.unwrap_or(0), train.batch.unwrap_or(0));
-        tracing::info!("train:  {} epochs of {batches} batches of {batch} rows, seed {}", train.epochs, train.seed);
+        let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+        tracing::info!(
+            "train:  {} of {} of {}, seed {}",
+            count(train.epochs, "epoch", "epochs"),
+            count(batches, "batch", "batches"),
+            count(batch, "row", "rows"),
+            train.seed
+        );
         tracing::info!("folder: {}", start.folder.display());
         if start.position.step > 0 {
             tracing::info!("going on after step {} (epoch {})", start.position.step, start.position.epoch + 1);
@@ -99,6 +106,8 @@ impl Observer for Shown {
 
     fn progress(&mut self, p: &Progress) {
         let Some(bar) = &self.bar else { return };
+        // A training that stops early has fewer steps than it began with.
+        bar.set_length(p.steps);
         bar.set_position(p.step);
         bar.set_prefix(format!("epoch {}/{}", p.epoch, p.epochs));
         let loss = p.loss.map_or(String::new(), |loss| format!("loss {loss:.4}  "));
@@ -108,6 +117,7 @@ impl Observer for Shown {
 
     fn epoch(&mut self, r: &EpochReport, p: &Progress) {
         self.ll = r.ll;
+        self.progress(p);
         let due = self.last_line.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) || p.step == p.steps;
         if self.bar.is_some() || !due {
             return;

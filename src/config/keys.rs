@@ -50,7 +50,7 @@ pub const KEYS: &[Key] = &[
     key("train.patience", "lose patience after so many epochs without a better score of the held-out rows; 0: never"),
     key(
         "train.cooldown",
-        "epochs of falling rate when patience is lost, from the best model on where it is kept; 0: stop at once",
+        "epochs of falling rate when patience is lost, from the best epoch's model on; 0: stop at once",
     ),
     key(
         "data.preset",

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::{Config, Preset, keys, preset};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
-use crate::plan::{Kind, Spec};
+use crate::plan::Kind;
 
 /// Settings that exclude each other: the later source wins, within one source it is an error.
 const RIVALS: [(&str, &str); 2] = [("model.width", "model.budget"), ("data.preset", "data.path")];
@@ -198,7 +198,7 @@ impl Layers {
             Value::Table(table).try_into().unwrap_or_else(|e| unreachable!("each setting fits, but not all: {e}"));
         config.validate()?;
         if let Some((path, file)) = &init {
-            agrees(&config, &file.plan.spec, path)?;
+            agrees(&config, file, path)?;
         }
         Ok(config)
     }
@@ -340,7 +340,8 @@ fn remove(table: &mut Table, key: &str) {
 }
 
 /// Whether the settings describe the model of the file that training starts from.
-fn agrees(config: &Config, spec: &Spec, path: &Path) -> Result<()> {
+fn agrees(config: &Config, file: &ModelFile, path: &Path) -> Result<()> {
+    let spec = &file.plan.spec;
     let differs = |key: &str, file: String, wanted: String| {
         let what = format!("is {wanted}, but {} has {file}; leave it out to take the file's", path.display());
         Err(Error::config(key, what))
@@ -361,6 +362,11 @@ fn agrees(config: &Config, spec: &Spec, path: &Path) -> Result<()> {
     same!(blocks, condition_on, mixing, mix_first, scale, width);
     if wanted.depth != spec.depth.min(crate::plan::spec::FULL_DEPTH) {
         return differs("model.depth", spec.depth.to_string(), wanted.depth.to_string());
+    }
+    // Its columns stay as they are.
+    let standardize = file.x.standardize.is_some();
+    if config.data.standardize != standardize {
+        return differs("data.standardize", standardize.to_string(), config.data.standardize.to_string());
     }
     Ok(())
 }

@@ -124,8 +124,8 @@ pub struct Train {
     pub keep: Keep,
     /// Epochs without a better score of the held-out rows after which the training stops, or cools down; 0: never.
     pub patience: u64,
-    /// Epochs that are trained when patience is lost, while the rate falls to `lr_final`: from the best model on, where that is
-    /// kept; 0: none.
+    /// Epochs that are trained when patience is lost, from the best epoch's model on, while the rate falls to `lr_final`;
+    /// 0: none.
     pub cooldown: u64,
 }
 
@@ -286,6 +286,11 @@ impl Train {
             l2: self.l2 as f32,
             grad_clamp: self.grad_clamp as f32,
         }
+    }
+
+    /// Whether a training may go back to its best epoch, at its end or to cool down, so that its weights are remembered.
+    pub fn goes_back(&self) -> bool {
+        self.keep == Keep::Best || (self.cooldown > 0 && self.patience > 0)
     }
 
     /// Learning rate per epoch.

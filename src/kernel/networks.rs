@@ -61,7 +61,7 @@ fn sample_blocks(shape: Shape, node: &Node) -> impl Iterator<Item = (usize, Shap
 /// Where networks leave the activations of their second hidden layer. Those of the first are always left in the first rows,
 /// which stay in cache: nobody reads them again.
 #[derive(Clone, Copy)]
-pub(crate) enum Keep {
+pub(crate) enum SavedActivations {
     /// In the first rows, too.
     Nothing,
     /// Every network in rows of its own, for the backward pass; those that are computed again share rows.
@@ -71,7 +71,7 @@ pub(crate) enum Keep {
     },
 }
 
-impl Keep {
+impl SavedActivations {
     pub(crate) fn of(stage: &Stage, keep: bool) -> Self {
         if !keep {
             return Self::Nothing;
@@ -99,7 +99,7 @@ pub(crate) fn forward(
     inputs: Inputs<'_>,
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
-    keep: Keep,
+    keep: SavedActivations,
 ) {
     for node in &stage.nodes {
         node_forward(shape, node, weights, inputs, st, [first, second], keep);
@@ -114,7 +114,7 @@ pub(crate) fn node_forward(
     inputs: Inputs<'_>,
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
-    keep: Keep,
+    keep: SavedActivations,
 ) {
     let inputs = inputs.of(shape, node);
     for (which, net) in [node.s, node.t].iter().enumerate() {
@@ -191,7 +191,7 @@ pub(crate) fn backward(
     mut d_x: Option<&mut [f32]>,
     gradients: &mut Gradients<'_>,
 ) {
-    let keep = Keep::of(stage, true);
+    let keep = SavedActivations::of(stage, true);
     for node in &stage.nodes {
         let matrices = layers(node);
         let [of_x, of_given] = first_matrices(node);

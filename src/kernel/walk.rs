@@ -1,6 +1,6 @@
 //! `Walk`: the inverse of a stage whose networks see the block's input (spec, section 2).
 
-use super::networks::{self, Inputs, Keep};
+use super::networks::{self, Inputs, SavedActivations};
 use super::{Shape, couple};
 use crate::plan::{Link, Scale, Stage};
 
@@ -18,7 +18,7 @@ pub(crate) fn walk(
     [first, second]: [&mut [f32]; 2],
     keep: bool,
 ) {
-    let keep = Keep::of(stage, keep);
+    let keep = SavedActivations::of(stage, keep);
     for &i in &stage.walk {
         let node = &stage.nodes[i as usize];
         networks::node_forward(shape, node, weights, Inputs { x, given }, st, [first, second], keep);

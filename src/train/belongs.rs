@@ -40,7 +40,7 @@ pub(super) fn belongs(checkpoint: &Checkpoint, file: &Path, config: &Config, row
     }
     let ours = settings_that_matter(config)?;
     if let Ok(theirs) = checkpoint.about.config.parse::<toml::Table>()
-        && let Some(key) = difference(&theirs, &ours)
+        && let Some(key) = difference(&with_later_settings(theirs), &ours)
     {
         return other(format!(
             "was made with another `{key}` than config.toml has; restore it, or start a new run with --init"
@@ -65,6 +65,15 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
         }
     }
     Ok(table)
+}
+
+/// The settings of a checkpoint with those that it is older than: a training did not cool down when there was no setting
+/// for it.
+fn with_later_settings(mut table: toml::Table) -> toml::Table {
+    if let Some(toml::Value::Table(train)) = table.get_mut("train") {
+        train.entry("cooldown").or_insert(toml::Value::Integer(0));
+    }
+    table
 }
 
 fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {

@@ -57,6 +57,15 @@ pub struct About {
     pub y: Units,
 }
 
+impl About {
+    /// Whether `train.keep` is "last".
+    fn keeps_last(&self) -> bool {
+        let config = self.config.parse::<toml::Table>().unwrap_or_default();
+        let keep = config.get("train").and_then(|train| train.get("keep")?.as_str());
+        keep == Some("last")
+    }
+}
+
 /// What decides the bits of a device's results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
@@ -103,7 +112,9 @@ impl Checkpoint {
     /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.
     pub fn model(&self) -> Result<ModelFile> {
         let plan = Plan::new(&self.about.spec)?;
-        let best = self.state.best.as_ref().map(|best| &best.weights).filter(|weights| !weights.is_empty());
+        // Weights may also be remembered for a cool-down to go back to.
+        let best = self.state.best.as_ref().filter(|_| !self.about.keeps_last()).map(|best| &best.weights);
+        let best = best.filter(|weights| !weights.is_empty());
         let weights = best.unwrap_or(&self.state.weights);
         let (expected, got) = (plan.layout.len(), weights.len());
         if expected != got {
@@ -312,6 +323,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Mixing;
 
     fn checkpoint(step: u64) -> Checkpoint {
         let about = About {
@@ -345,6 +357,38 @@ mod tests {
         none.state.best = None;
         none.write(&path).unwrap();
         assert_eq!(Checkpoint::read(&path).unwrap(), none);
+    }
+
+    #[test]
+    fn the_model_is_that_which_is_to_be_kept() {
+        let mut c = checkpoint(5);
+        c.about.spec = Spec { dim: 1, blocks: 1, mixing: Mixing::None, ..Spec::default() };
+        let length = Plan::new(&c.about.spec).unwrap().layout.len();
+        c.state.weights = vec![1.0; length];
+        let mut best = c.state.best.take().unwrap();
+        best.weights = vec![2.0; length];
+        c.state.best = Some(best);
+        let first = |config: &str, c: &Checkpoint| {
+            let about = About { config: config.into(), ..c.about.clone() };
+            Checkpoint { about, ..c.clone() }.model().unwrap().weights[0]
+        };
+        let [best, last] = ["[train]\nkeep = \"best\"", "[train]\nkeep = \"last\""];
+        // There the best weights are for a cool-down.
+        assert_eq!((first(best, &c), first(last, &c)), (2.0, 1.0));
+        c.state.best = None;
+        assert_eq!(first(best, &c), 1.0);
+    }
+
+    #[test]
+    fn headers_from_before_there_was_a_cooldown_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.safetensors");
+        checkpoint(5).write(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+        let mut header: serde_json::Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()[KEY]).unwrap();
+        assert!(header.as_object_mut().unwrap().remove("cooldown").is_some());
+        assert_eq!(serde_json::from_value::<Header>(header).unwrap().cooldown, None);
     }
 
     #[test]

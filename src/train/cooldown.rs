@@ -34,22 +34,27 @@ impl Cooldown {
     }
 
     /// The rate of epoch `epoch`, counted from 0: exponentially from that of the best epoch to `lr_final`, which the last
-    /// epoch has.
+    /// epoch has. Where the best epoch was one of the warm-up, from the rate after it: a rate as low as that of the warm-up
+    /// would settle nothing.
     pub(super) fn rate(self, schedule: &Schedule, settings: &Train, epoch: u64) -> f64 {
-        let high = schedule.rate(self.from.saturating_sub(1));
+        let high = schedule.rate(self.from.saturating_sub(1).max(schedule.warmup_epochs)).max(schedule.lr_final);
         let epochs = self.end(settings).saturating_sub(self.start).max(1);
         high * (schedule.lr_final / high).powf((epoch - self.start + 1) as f64 / epochs as f64)
     }
 }
 
-/// Whether nothing is left of a training after `epochs` epochs.
-pub(super) fn is_over(epochs: u64, best: Option<&Best>, cooldown: Option<Cooldown>, settings: &Train) -> bool {
-    let end = match cooldown {
+/// The epochs that a training has in all, as far as is known after `epochs` of them.
+pub(super) fn end(epochs: u64, best: Option<&Best>, cooldown: Option<Cooldown>, settings: &Train) -> u64 {
+    match cooldown {
         Some(cooldown) => cooldown.end(settings),
         None if settings.cooldown == 0 && Best::was_long_ago(best, epochs, settings) => epochs,
         None => settings.epochs,
-    };
-    epochs >= end
+    }
+}
+
+/// Whether nothing is left of a training after `epochs` epochs.
+pub(super) fn is_over(epochs: u64, best: Option<&Best>, cooldown: Option<Cooldown>, settings: &Train) -> bool {
+    epochs >= end(epochs, best, cooldown, settings)
 }
 
 #[cfg(test)]
@@ -87,6 +92,13 @@ mod tests {
         let rates: Vec<f64> = (25..35).map(|epoch| cooldown.rate(&schedule, &train, epoch)).collect();
         assert!(rates[0] < schedule.rate(19) && rates.windows(2).all(|pair| pair[1] < pair[0]), "{rates:?}");
         assert_relative_eq!(rates[9], 0.0001, max_relative = 1e-12);
+        // Nor does it stay at the rate of the warm-up, or rise from it.
+        let warm = Train { warmup_epochs: 3, warmup_factor: 0.001, ..settings() };
+        let cooled = |from, train: &Train| Cooldown { start: 9, from }.rate(&train.schedule(), train, 9);
+        assert_eq!([1, 3].map(|from| cooled(from, &warm)), [cooled(4, &train); 2]);
+        assert!(cooled(4, &train) > cooled(5, &train));
+        let all_warm = Train { warmup_epochs: 1000, ..warm };
+        assert_eq!(cooled(4, &all_warm), all_warm.lr_final);
         // Where fewer epochs are left, it is quicker.
         let late = Cooldown { start: 96, from: 91 };
         assert_relative_eq!(late.rate(&schedule, &train, 99), 0.0001, max_relative = 1e-12);

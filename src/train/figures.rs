@@ -4,9 +4,9 @@ mod shapes;
 
 use std::path::Path;
 
-use super::best::Kept;
 use super::dataset::Dataset;
 use super::folder::{RunFolder, picture};
+use super::kept::Kept;
 use super::metrics;
 use crate::config::Config;
 use crate::data::side_by_side;

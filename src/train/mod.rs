@@ -15,6 +15,8 @@ mod dataset;
 #[cfg(feature = "plots")]
 mod figures;
 pub mod folder;
+mod inputs;
+mod kept;
 mod manifest;
 pub mod metrics;
 mod notes;
@@ -24,10 +26,12 @@ mod score;
 mod trainer;
 mod verdict;
 
+#[cfg(feature = "plots")]
 pub(crate) use belongs::settings_that_matter;
-pub use best::{Best, Kept};
+pub use best::Best;
 pub use cooldown::Cooldown;
 pub use dataset::Dataset;
+pub use kept::Kept;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;
 pub use score::{HeldOutScore, held_out_score};

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::belongs::{belongs, settings_that_matter};
-use super::best::Kept;
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
-use super::folder::{self, RunFolder, model_of, read_model};
+use super::folder::{self, RunFolder, read_model};
+use super::inputs::{absolute, keeps_inputs};
+use super::kept::{Kept, count};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::{Position, Progress, Trainer};
 use super::verdict::{already_finished, worse_at_the_end};
-use crate::config::{Config, Given, Layers, Memory};
+use crate::config::{Config, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Evidence, Flow, FlowBuilder, ModelFile};
@@ -138,6 +139,10 @@ pub fn settings_of(path: &Path) -> Result<Config> {
     RunFolder::is_run(path)?;
     let mut layers = Layers::new();
     layers.file(&folder::config_of(path))?;
+    if layers.given("train.cooldown").is_none() {
+        // The run is older than the setting.
+        layers.flags([("train.cooldown", "0".into(), "an earlier version")])?;
+    }
     layers.resolve_complete()
 }
 
@@ -256,41 +261,6 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
     }
 }
 
-/// Whether a new run in `out` leaves the files alone that it begins from.
-fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
-    let (data, model) = (&config.data, &config.model);
-    let given = data.given.as_ref().and_then(Given::file);
-    for (key, input) in
-        [("model.init", model.init.as_deref()), ("data.path", data.path.as_deref()), ("data.given", given)]
-    {
-        // A run folder stands for its model.
-        let replaced = |input: &&Path| {
-            RunFolder::replaces(out, input) || model_of(input).is_ok_and(|file| RunFolder::replaces(out, &file))
-        };
-        if let Some(input) = input.filter(replaced) {
-            let what = format!(
-                "{} is a file of the earlier run in {}, which the new run replaces; choose another --out, or copy the file",
-                input.display(),
-                out.display()
-            );
-            return Err(Error::config(key, what));
-        }
-    }
-    Ok(())
-}
-
-/// Makes paths independent of the working directory, so that the settings run from anywhere.
-fn absolute(config: &mut Config) -> Result<()> {
-    let given = match &mut config.data.given {
-        Some(Given::File(path)) => Some(path),
-        _ => None,
-    };
-    for path in [&mut config.data.path, &mut config.model.init].into_iter().flatten().chain(given) {
-        *path = std::path::absolute(&*path).map_err(|e| Error::io("find", &*path, e))?;
-    }
-    Ok(())
-}
-
 struct Run<'a> {
     folder: RunFolder,
     config: Config,
@@ -312,8 +282,11 @@ impl Run<'_> {
         let train = &self.config.train;
         if train.epochs <= train.warmup_epochs && train.warmup_factor < 1.0 {
             observer.warning(&format!(
-                "all {} epochs are warm-up, with {} of the learning rate: take more epochs, or fewer train.warmup_epochs ({})",
-                train.epochs, train.warmup_factor, train.warmup_epochs
+                "the whole training is warm-up ({}), with {} of the learning rate: take more epochs, or fewer \
+                 train.warmup_epochs ({})",
+                count(train.epochs),
+                train.warmup_factor,
+                train.warmup_epochs
             ));
         }
         observer.started(&Start {
@@ -337,7 +310,7 @@ impl Run<'_> {
             kept.and_then(|kept| kept.in_words(&self.config.train)).iter().for_each(|text| observer.note(text));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
-                    let text = worse_at_the_end(&reports, &self.config, self.data);
+                    let text = worse_at_the_end(&reports, self.trainer.cooldown(), &self.config, self.data);
                     text.iter().for_each(|text| observer.warning(text));
                 }
                 Err(error) => observer.warning(&error.to_string()),
@@ -380,11 +353,11 @@ impl Run<'_> {
             }
             let ended = self.trainer.at_epoch_end();
             if ended {
-                let progress = self.trainer.progress();
                 let report = self.trainer.finish_epoch()?;
                 self.metrics.append(&report)?;
                 self.last = Some(report);
-                observer.epoch(&report, &progress);
+                // After the epoch: only then is it known whether the training stops early.
+                observer.epoch(&report, &self.trainer.progress());
                 self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);

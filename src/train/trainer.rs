@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::best::{Best, Kept};
-use super::cooldown::{Cooldown, is_over};
+use super::best::Best;
+use super::cooldown::{Cooldown, end, is_over};
 use super::dataset::Dataset;
+use super::kept::{Kept, count};
 use super::metrics::EpochReport;
 use super::order;
 use super::score::held_out_score;
@@ -64,7 +65,7 @@ impl State {
 pub struct Progress {
     /// Epoch that is being trained, counted from 1.
     pub epoch: u64,
-    /// Number of epochs.
+    /// Number of epochs, as far as is known: fewer where the training stops early.
     pub epochs: u64,
     /// Steps done.
     pub step: u64,
@@ -158,6 +159,11 @@ impl<'a> Trainer<'a> {
         self.position
     }
 
+    /// The cool-down that has begun, where one has.
+    pub fn cooldown(&self) -> Option<Cooldown> {
+        self.cooldown
+    }
+
     /// Whether the training is over: all epochs are done, no epoch was better on the held-out rows for
     /// `train.patience` epochs and it has cooled down, or [`Trainer::finish`] was called.
     pub fn is_done(&self) -> bool {
@@ -171,6 +177,11 @@ impl<'a> Trainer<'a> {
             Some(cooldown) => cooldown.rate(&self.schedule, &self.settings, epoch),
             None => self.schedule.rate(epoch),
         }
+    }
+
+    /// Updates since Adam's moments were zero. Its bias correction counts these, and not those before a cool-down.
+    fn updates(&self) -> u64 {
+        self.position.step - self.cooldown.map_or(0, |cooldown| cooldown.start * self.batches)
     }
 
     /// Whether all batches of the epoch are done, so that [`Trainer::finish_epoch`] is due.
@@ -189,13 +200,16 @@ impl<'a> Trainer<'a> {
         assert!(!self.is_done() && !self.at_epoch_end(), "a step beyond the end of an epoch");
         let started = Instant::now();
         let Position { epoch, batch, step } = self.position;
+        if batch == 0 {
+            (self.busy, self.timed_steps) = (Duration::ZERO, 0);
+        }
         let job = StepJob {
             first: (batch * self.batch) as usize,
             rows: self.batch as usize,
             noise: self.settings.noise as f32,
             seed: self.settings.seed,
             step: step as u32,
-            adam: self.adam.step(self.rate(), step + 1),
+            adam: self.adam.step(self.rate(), self.updates() + 1),
         };
         let order = (self.ordered != Some(epoch)).then(|| {
             let count = (self.batches * self.batch) as usize;
@@ -226,8 +240,8 @@ impl<'a> Trainer<'a> {
         Ok(true)
     }
 
-    /// Scores the held-out rows and ends the epoch. Remembers the model where it is to be kept and the best so far, and goes
-    /// back to it where patience is lost and the training is to cool down.
+    /// Scores the held-out rows and ends the epoch. Remembers the model where it is the best so far and the training may go
+    /// back to it, and goes back where patience is lost and the training is to cool down.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -236,9 +250,9 @@ impl<'a> Trainer<'a> {
         if let Some((test_loss, ll)) = test
             && Best::is_beaten(self.best.as_ref(), test_loss)
         {
-            let weights = match self.settings.keep {
-                Keep::Best => self.flow.with_session(|session| session.read(Values::Weights))?,
-                Keep::Last => Vec::new(),
+            let weights = match self.settings.goes_back() {
+                true => self.flow.with_session(|session| session.read(Values::Weights))?,
+                false => Vec::new(),
             };
             self.best = Some(Best { epoch: self.position.epoch + 1, test_loss, ll, weights });
         }
@@ -254,7 +268,6 @@ impl<'a> Trainer<'a> {
         self.position.epoch += 1;
         self.position.batch = 0;
         (self.loss_sum, self.losses) = (0.0, 0);
-        (self.busy, self.timed_steps) = (Duration::ZERO, 0);
         if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {
             self.cooldown = Some(due);
             self.back_to_best()?;
@@ -262,9 +275,9 @@ impl<'a> Trainer<'a> {
         Ok(report)
     }
 
-    /// Takes the weights of the best epoch, where they were remembered, with moments at zero.
+    /// Takes the weights of the best epoch, with moments at zero.
     fn back_to_best(&self) -> Result<()> {
-        let Some(best) = self.best.as_ref().filter(|best| !best.weights.is_empty()) else { return Ok(()) };
+        let Some(best) = &self.best else { return Ok(()) };
         let zeros = vec![0.0; self.flow.plan().layout.trained];
         self.flow.with_session(|session| {
             session.write(Values::Weights, &best.weights)?;
@@ -322,9 +335,9 @@ impl<'a> Trainer<'a> {
         Ok(worst / (square(x) / rows as f64).sqrt())
     }
 
-    /// Where the training is, for people.
+    /// Where the training is, for people. Right after an epoch the rate is still that of the epoch.
     pub fn progress(&self) -> Progress {
-        let epochs = self.cooldown.map_or(self.settings.epochs, |cooldown| cooldown.end(&self.settings));
+        let epochs = end(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings);
         let steps = epochs * self.batches;
         let rate = self.rows_per_s();
         Progress {
@@ -371,13 +384,13 @@ impl<'a> Trainer<'a> {
     pub fn restore(&mut self, state: &State) -> Result<()> {
         let layout = &self.flow.plan().layout;
         if let Some(best) = &state.best {
-            let expected = if self.settings.keep == Keep::Best { layout.len() } else { 0 };
+            let expected = if self.settings.goes_back() { layout.len() } else { 0 };
             if best.weights.len() != expected {
                 let got = best.weights.len();
                 return Err(Error::Shape { what: "weights of the best epoch".into(), expected, got });
             }
             if best.epoch > state.position.epoch {
-                let what = format!("epoch {} is the best of {} epochs", best.epoch, state.position.epoch);
+                let what = format!("epoch {} is the best of {}", best.epoch, count(state.position.epoch));
                 return Err(Error::config("train.epochs", what));
             }
         }
@@ -385,7 +398,8 @@ impl<'a> Trainer<'a> {
             state.cooldown.filter(|c| c.start > state.position.epoch || c.from > c.start)
         {
             let what = format!(
-                "a cool-down from epoch {from} after {start} epochs cannot be when {} are done",
+                "a cool-down from epoch {from} after {} cannot be when {} are done",
+                count(start),
                 state.position.epoch
             );
             return Err(Error::config("train.cooldown", what));
@@ -403,7 +417,7 @@ impl<'a> Trainer<'a> {
         let Position { epoch, batch, step } = state.position;
         let reached = epoch.checked_mul(self.batches).and_then(|steps| steps.checked_add(batch));
         if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
-            let what = format!("step {step} is not batch {batch} after {epoch} epochs of {} batches", self.batches);
+            let what = format!("step {step} is not batch {batch} after {} of {} batches", count(epoch), self.batches);
             return Err(Error::config("train.batches_per_epoch", what));
         }
         self.flow.with_session(|session| {

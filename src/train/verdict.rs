@@ -1,28 +1,42 @@
 //! What the course of a finished training says: unstable, overfitted, or nothing to tell.
 
-use super::best::Kept;
+use super::cooldown::Cooldown;
 use super::dataset::Dataset;
 use super::folder::RunFolder;
+use super::kept::{Kept, count};
 use super::metrics::EpochReport;
 use crate::config::{Config, Keep};
 
 /// What to tell where the end of a training is worse than what came before it.
-pub(super) fn worse_at_the_end(reports: &[EpochReport], config: &Config, data: &Dataset) -> Option<String> {
+pub(super) fn worse_at_the_end(
+    reports: &[EpochReport],
+    cooldown: Option<Cooldown>,
+    config: &Config,
+    data: &Dataset,
+) -> Option<String> {
     /// Differences per column that are too little to speak of.
     const SLIGHT: f64 = 0.02;
+    /// Most epochs that count as the end: a training that became unstable stays so in all of them, where one huge row
+    /// only spoils those epochs in which its batch is one of which the loss is read.
+    const LAST: usize = 5;
     let columns = data.dim as f64;
     // A log-density of one column deviates by about sqrt(1/2) from row to row.
     let error_of = |rows: f64| 1.0 / (2.0 * columns * rows.max(1.0)).sqrt();
+    // The model did not come out of the epochs that a cool-down went back from.
+    let gone = |r: &&EpochReport| cooldown.is_some_and(|c| (c.from + 1..=c.start).contains(&r.epoch));
+    let reports: Vec<_> = reports.iter().filter(|r| !gone(r)).collect();
     let last = reports.last()?;
 
     let best = reports.iter().min_by(|a, b| a.train_loss.total_cmp(&b.train_loss))?;
     let (batch, batches) = (config.train.batch.unwrap_or(1), config.train.batches_per_epoch.unwrap_or(1));
     // The loss of one batch in ten is read, and the best of many epochs is a lucky one.
     let noise = 5.0 * error_of((batch * (batches / 10).max(1)) as f64);
-    if (last.train_loss - best.train_loss) / columns > noise.max(SLIGHT) {
+    let end = &reports[reports.len() - (reports.len() / LAST).clamp(1, LAST)..];
+    let end = end.iter().map(|r| r.train_loss).fold(f64::INFINITY, f64::min);
+    if (end - best.train_loss) / columns > noise.max(SLIGHT) {
         return Some(format!(
-            "training became unstable: the training loss was {:.4} in epoch {} and is {:.4} at the end; lower train.lr",
-            best.train_loss, best.epoch, last.train_loss
+            "training became unstable: the training loss was {:.4} in epoch {} and is {end:.4} at the end; lower train.lr",
+            best.train_loss, best.epoch
         ));
     }
 
@@ -58,7 +72,10 @@ pub(super) fn already_finished(folder: &RunFolder, config: &Config, kept: Option
             "{path} is finished: {text}. To train on, raise train.patience in {} (0: never stop) and resume again, or {anew}",
             folder.config().display()
         ),
-        _ => format!("{path} is finished: all {} epochs are done. To train on, {anew}", config.train.epochs),
+        _ => format!(
+            "{path} is finished: it has trained {}, all of train.epochs. To train on, {anew}",
+            count(config.train.epochs)
+        ),
     }
 }
 
@@ -68,27 +85,66 @@ mod tests {
     use crate::config::preset::for_tables;
     use crate::data::Table;
 
-    #[test]
-    fn unstable_trainings_are_not_called_overfitted() {
+    fn settings() -> Config {
         let mut config = for_tables();
         config.train.keep = Keep::Last;
+        (config.train.batch, config.train.batches_per_epoch) = (Some(1000), Some(5));
+        config
+    }
+
+    /// What is told of a course: training loss and LL of each epoch.
+    fn told(config: &Config, test_rows: usize, cooldown: Option<Cooldown>, course: &[(f64, f64)]) -> String {
         let table = |rows| Table::new(vec![], 2, (0..2 * rows).map(|v| (v as f32).sin()).collect()).unwrap();
-        let told = |config: &Config, test_rows, course: [(f64, f64); 3]| {
-            let data = Dataset::from_tables(config, "t", table(5000), Some(table(test_rows))).unwrap();
-            let report = |(i, (train_loss, ll)): (usize, (f64, f64))| EpochReport {
-                epoch: i as u64 + 1,
-                step: 0,
-                train_loss,
-                test_loss: None,
-                ll: Some(ll),
-                lr: 0.01,
-                rows_per_s: 1.0,
-            };
-            let reports: Vec<_> = course.into_iter().enumerate().map(report).collect();
-            worse_at_the_end(&reports, config, &data).unwrap_or_default()
+        let data = Dataset::from_tables(config, "t", table(5000), Some(table(test_rows))).unwrap();
+        let report = |(i, &(train_loss, ll)): (usize, &(f64, f64))| EpochReport {
+            epoch: i as u64 + 1,
+            step: 0,
+            train_loss,
+            test_loss: None,
+            ll: Some(ll),
+            lr: 0.01,
+            rows_per_s: 1.0,
         };
-        config.train.batch = Some(1000);
-        config.train.batches_per_epoch = Some(5);
+        let reports: Vec<_> = course.iter().enumerate().map(report).collect();
+        worse_at_the_end(&reports, cooldown, config, &data).unwrap_or_default()
+    }
+
+    #[test]
+    fn epochs_that_a_cooldown_went_back_from_do_not_count() {
+        let mut config = settings();
+        let cooldown = Some(Cooldown { start: 4, from: 2 });
+        // Epochs 3 and 4 fit the training rows ever more closely; the cool-down begins again from epoch 2.
+        let course = [(3.0, -1.5), (2.0, -1.0), (1.0, -1.4), (0.5, -3.0), (1.9, -0.99)];
+        assert!(told(&config, 500, None, &course).contains("unstable"));
+        assert_eq!(told(&config, 500, cooldown, &course), "");
+        let lucky = [(3.0, -1.5), (2.0, -1.0), (1.9, -0.5), (1.9, -1.2), (1.9, -0.99)];
+        assert!(told(&config, 500, None, &lucky).contains("after epoch 3"));
+        assert_eq!(told(&config, 500, cooldown, &lucky), "");
+        // What the cool-down does counts, and so does the epoch that it went back to.
+        let cooled = |last| [(3.0, -1.5), (2.0, -1.0), (1.0, -1.4), (0.5, -3.0), last];
+        assert!(told(&config, 500, cooldown, &cooled((2.8, -1.0))).contains("2.0000 in epoch 2"));
+        assert!(told(&config, 500, cooldown, &cooled((1.5, -1.2))).contains("after epoch 2"));
+        config.train.keep = Keep::Best;
+        assert_eq!(told(&config, 500, cooldown, &course), "");
+    }
+
+    #[test]
+    fn one_huge_row_does_not_make_a_training_unstable() {
+        let config = settings();
+        let mut course = vec![(2.0, -1.0); 30];
+        course[20].0 = 1.9;
+        for huge in [12, 26, 29] {
+            course[huge].0 = 1e6;
+        }
+        assert_eq!(told(&config, 500, None, &course), "");
+        course[25..].iter_mut().for_each(|(loss, _)| *loss = 2.5);
+        assert!(told(&config, 500, None, &course).contains("1.9000 in epoch 21 and is 2.5000 at the end"));
+    }
+
+    #[test]
+    fn unstable_trainings_are_not_called_overfitted() {
+        let mut config = settings();
+        let told = |config: &Config, test_rows, course: [(f64, f64); 3]| told(config, test_rows, None, &course);
         let overfitted = [(3.0, -1.5), (2.0, -1.0), (1.5, -1.2)];
         assert!(told(&config, 500, overfitted).contains("after epoch 2 (LL -1.0000)"));
         assert_eq!(told(&config, 5, overfitted), "", "noise of five rows");

@@ -160,12 +160,14 @@ fn the_model_that_a_run_began_from_may_be_gone() {
 fn ctrl_c_saves_and_says_how_to_go_on() {
     let place = prepared();
     let mut line = format!("{TRAIN} --out stopped --set run.checkpoint_every=100000");
-    for round in 1..=2 {
+    let lines = || if place.path("stopped/metrics.csv").exists() { metrics(&place, "stopped").len() } else { 0 };
+    for _ in 0..2 {
+        let before = lines();
         let args: Vec<_> = line.split_whitespace().collect();
         let mut command = place.command(&args);
         let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-        let lines = |n: usize| place.path("stopped/metrics.csv").exists() && metrics(&place, "stopped").len() > n;
-        wait_for("an epoch", || lines(5 * round));
+        // An epoch of this process, which listens for signals by then.
+        wait_for("an epoch", || lines() > before + 5);
         signal(&child, "-INT");
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -263,6 +265,44 @@ fn early_stops_keep_the_best_epoch_through_kills() {
     place.line("train --resume killed").good();
     place.line(&format!("{OVERFIT} --out whole --force").replace("patience=12", "patience=20")).good();
     assert_same(&place, "killed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_training_killed_while_it_cools_down_ends_with_the_same_bits() {
+    const COOLDOWN: usize = 8;
+    let train = OVERFIT.replace("cooldown=0", &format!("cooldown={COOLDOWN}"));
+    let place = Place::new();
+    place.table("table.csv", 400, 5);
+    let done = place.line(&format!("{train} --out whole")).good();
+    for words in
+        ["in 12 epochs after epoch", "went back to its model", "cooled down in 8 epochs", "kept the model of epoch"]
+    {
+        assert!(done.stderr.contains(words), "no `{words}` in: {}", done.stderr);
+    }
+    let facts = manifest(&place, "whole");
+    assert_eq!(facts["stopped_early"], true);
+    let lines = metrics(&place, "whole");
+    let rate = |line: &String| line.rsplit(',').next().and_then(|rate| rate.parse::<f64>().ok()).expect("a rate");
+    let rates: Vec<f64> = lines[1..].iter().map(rate).collect();
+    let start = rates.len() - COOLDOWN;
+    assert!(rates[start - 1..].windows(2).all(|pair| pair[1] < 0.9 * pair[0]), "{rates:?}");
+    assert!((rates[rates.len() - 1] / 1e-5 - 1.0).abs() < 1e-9, "{rates:?}");
+
+    let batches = facts["step"].as_u64().unwrap() / rates.len() as u64;
+    let mut child = place.spawn(&format!("{train} --out killed"));
+    let until = batches * (start as u64 + 2);
+    wait_for("checkpoints", || newest_step(&place, "killed") >= Some(until) || child.try_wait().unwrap().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.line("train --resume killed").good();
+    assert_same(&place, "killed");
+    let again = place.line("train --resume killed").good();
+    assert!(
+        again.stderr.contains("is finished") && again.stderr.contains("cooled down in 8 epochs"),
+        "{}",
+        again.stderr
+    );
 }
 
 /// A run that was stopped, with two checkpoints.

@@ -184,6 +184,15 @@ fn a_model_to_start_from_brings_its_choices() {
     }
     place.line(&format!("{base} --out x --set model.width=9")).fails(2, &["model.width", "8", "9"]);
     place.line(&format!("{base} --out x --set data.standardize=false")).fails(2, &["data.standardize"]);
+    place
+        .line(&format!(
+            "{} --out plain --set data.standardize=false",
+            base.replace("--init run/model.safetensors ", "")
+        ))
+        .good();
+    let plain = base.replace("run/model", "plain/model");
+    place.line(&format!("{plain} --out x --set data.standardize=true")).fails(2, &["data.standardize", "plain/model"]);
+    place.line(&format!("{plain} --out from_plain")).good();
     place.table("wide.csv", 60, 4);
     place
         .line("train wide.csv --device cpu --init run/model.safetensors --out x")

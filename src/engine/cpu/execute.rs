@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Source;
 use super::profile::Clock;
 use super::session::vectors;
-use crate::kernel::networks::{Inputs, Keep};
+use crate::kernel::networks::{Inputs, SavedActivations};
 use crate::kernel::normals::Numbers;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
@@ -113,7 +113,15 @@ impl Model {
             Op::Networks { stage: id, x, given, st, hidden: [h1, h2], keep } => {
                 let [x, given, st, h1, h2] = tile.split([x, given, st, h1, h2]);
                 let inputs = Inputs { x, given };
-                networks::forward(shape, stage(id), weights, inputs, st, [h1, h2], Keep::of(stage(id), keep));
+                networks::forward(
+                    shape,
+                    stage(id),
+                    weights,
+                    inputs,
+                    st,
+                    [h1, h2],
+                    SavedActivations::of(stage(id), keep),
+                );
             }
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let [x, st, to, log_det] = tile.split([x, st, to, log_det]);

@@ -1,18 +1,20 @@
 //! The trainer without files: n + m steps with a checkpoint between are n + m steps without, on every engine.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod patience;
 
 use std::sync::atomic::AtomicBool;
 
 use common::engines;
-use hintflow::config::{Config, Keep, Memory, ScaleKind, preset};
+use hintflow::config::{Config, Memory, ScaleKind, preset};
 use hintflow::data::Table;
-use hintflow::flow::{FlowBuilder, ModelFile};
+use hintflow::flow::FlowBuilder;
 use hintflow::plan::Mixing;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::checkpoint::{About, Checkpoint, Device};
 use hintflow::train::run::{self, Observer, Options, Outcome, Start};
-use hintflow::train::{Best, Cooldown, Dataset, Kept, State, Trainer};
+use hintflow::train::{Best, Dataset, State, Trainer};
 use hintflow::{Engine, Error, Flow};
 
 /// Settings for 60 rows of 5 columns: trained mixing, noise, batches that do not divide the rows, and more rows in an
@@ -98,153 +100,6 @@ fn stopping_changes_nothing(engine: &Engine, memory: Memory) {
 fn stopping_changes_nothing_on_the_native_engine() {
     stopping_changes_nothing(&engines::cpu(), Memory::Stored);
     stopping_changes_nothing(&engines::cpu(), Memory::Reversible);
-}
-
-/// Settings whose best epoch is early: few rows for a wide model, and no noise to hold it back.
-fn overfitting(folder: &tempfile::TempDir) -> Config {
-    let mut config = settings(folder);
-    config.model.width = Some(40);
-    config.train.batches_per_epoch = None;
-    (config.train.epochs, config.train.warmup_epochs, config.train.noise) = (200, 0, 0.0);
-    (config.train.keep, config.train.patience, config.train.cooldown) = (Keep::Best, 6, 0);
-    config
-}
-
-/// Trains to the end, and through a file at `stop` steps. Returns the state at the end, what was kept, and its model.
-fn finished(
-    folder: &tempfile::TempDir,
-    config: &Config,
-    data: &Dataset,
-    stop: Option<u64>,
-) -> (State, Kept, ModelFile) {
-    let engine = engines::cpu();
-    let mut flows = vec![flow(config, data, &engine)];
-    let mut state = None;
-    if let Some(stop) = stop {
-        let mut first = Trainer::new(&flows[0], config, data).unwrap();
-        advance(&mut first, stop);
-        assert!(!first.is_done());
-        state = Some(through_a_file(folder, &flows[0], data, first.state().unwrap()));
-        flows.push(flow(config, data, &engine));
-    }
-    let last = flows.last().unwrap();
-    let mut trainer = Trainer::new(last, config, data).unwrap();
-    state.iter().for_each(|state| trainer.restore(state).unwrap());
-    while !trainer.is_done() {
-        trainer.step().unwrap();
-        if trainer.at_epoch_end() {
-            trainer.finish_epoch().unwrap();
-        }
-    }
-    let state = trainer.state().unwrap();
-    let kept = trainer.finish().unwrap();
-    assert!(trainer.is_done());
-    (state, kept, last.to_file().unwrap())
-}
-
-#[test]
-fn a_training_that_lost_patience_cools_down_from_the_best_epoch() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = overfitting(&folder);
-    let data = Dataset::load(&config, None).unwrap();
-    let (_, stopped, _) = finished(&folder, &config, &data, None);
-    config.train.cooldown = 9;
-    let (state, kept, file) = finished(&folder, &config, &data, None);
-    let cooldown = Cooldown { start: stopped.epochs, from: stopped.epoch };
-    assert_eq!((kept.cooldown, kept.epochs, kept.stopped_early), (Some(cooldown), stopped.epochs + 9, true));
-    assert!(kept.test_loss <= stopped.test_loss, "{:?} {:?}", kept.test_loss, stopped.test_loss);
-
-    // It begins with the weights of the best epoch and ends with the smallest rate.
-    let engine = engines::cpu();
-    let other = flow(&config, &data, &engine);
-    let mut trainer = Trainer::new(&other, &config, &data).unwrap();
-    let mut last = None;
-    while !trainer.is_done() {
-        trainer.step().unwrap();
-        if trainer.at_epoch_end() {
-            last = Some(trainer.finish_epoch().unwrap());
-            if trainer.position().epoch == stopped.epochs {
-                let state = trainer.state().unwrap();
-                let best = state.best.unwrap();
-                assert!(best.epoch == stopped.epoch && state.weights == best.weights);
-                assert!(state.first_moments.iter().chain(&state.second_moments).all(|&m| m == 0.0));
-                assert_eq!(trainer.progress().epochs, stopped.epochs + 9);
-            }
-        }
-    }
-    assert!((last.unwrap().lr / config.train.lr_final - 1.0).abs() < 1e-9);
-
-    // Stopped right before it begins, right after, and within it.
-    let batches = 4;
-    for stop in [batches * stopped.epochs - 1, batches * stopped.epochs, batches * (stopped.epochs + 4) + 2] {
-        let (state_too, kept_too, file_too) = finished(&folder, &config, &data, Some(stop));
-        assert!(state_too == state && kept_too == kept && file_too.weights == file.weights, "stopped at step {stop}");
-    }
-}
-
-#[test]
-fn the_best_epoch_is_kept_and_the_training_stops_after_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = overfitting(&folder);
-    let data = Dataset::load(&config, None).unwrap();
-    // The losses of all epochs, by hand.
-    let engine = engines::cpu();
-    let other = flow(&config, &data, &engine);
-    config.train.patience = 0;
-    let mut trainer = Trainer::new(&other, &config, &data).unwrap();
-    let mut losses = Vec::new();
-    let mut models = Vec::new();
-    while losses.len() < 60 {
-        trainer.step().unwrap();
-        if trainer.at_epoch_end() {
-            losses.push(trainer.finish_epoch().unwrap().test_loss.unwrap());
-            models.push(other.to_file().unwrap().weights);
-        }
-    }
-    // The first epoch that is not beaten by any of the six after it.
-    let least = |losses: &[f64]| losses.iter().copied().fold(f64::INFINITY, f64::min);
-    let stops = (7..losses.len()).find(|&e| least(&losses[..e - 6]) <= least(&losses[e - 6..e])).expect("an early end");
-    let best = losses.iter().position(|&loss| loss == least(&losses[..stops])).unwrap();
-    assert_eq!(stops, best + 7);
-
-    config.train.patience = 6;
-    let (state, kept, file) = finished(&folder, &config, &data, None);
-    assert_eq!((kept.epoch, kept.epochs, kept.stopped_early), (best as u64 + 1, stops as u64, true));
-    assert_eq!(kept.test_loss, Some(losses[best]));
-    assert!(file.weights == models[best], "the model is that of another epoch");
-    assert!(state.weights == models[stops - 1] && state.weights != file.weights);
-    // The model scores the held-out rows as was said.
-    let again = Flow::from_file(file.clone(), &engine).unwrap();
-    let score = Trainer::new(&again, &config, &data).unwrap().score().unwrap();
-    assert_eq!(score.unzip(), (kept.test_loss, kept.ll));
-
-    // Before the best epoch, within it, right after it, and while waiting for a better one.
-    // 54 training rows in batches of 13.
-    let batches = 4;
-    for stop in [1, batches * best as u64 + 2, batches * (best as u64 + 1), batches * (best as u64 + 3) + 1] {
-        let (state_too, kept_too, file_too) = finished(&folder, &config, &data, Some(stop));
-        assert!(
-            state_too == state && kept_too == kept && file_too.weights == file.weights,
-            "stopped after step {stop}"
-        );
-    }
-
-    config.train.keep = Keep::Last;
-    let (state, kept, file) = finished(&folder, &config, &data, Some(9));
-    assert_eq!((kept.epoch, kept.epochs, kept.stopped_early), (stops as u64, stops as u64, true));
-    assert!(file.weights == state.weights && state.best.unwrap().weights.is_empty());
-}
-
-#[test]
-fn without_held_out_rows_the_last_model_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = overfitting(&folder);
-    config.data.validation = None;
-    config.train.epochs = 9;
-    let data = Dataset::load(&config, None).unwrap();
-    let (state, kept, file) = finished(&folder, &config, &data, None);
-    assert_eq!((kept.epoch, kept.epochs, kept.stopped_early, kept.ll), (9, 9, false, None));
-    assert!(file.weights == state.weights && state.best.is_none());
 }
 
 /// A second trainer on a model begins as one on a copy of it: with the weights, and without the moments.
