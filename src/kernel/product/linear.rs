@@ -1,7 +1,7 @@
 //! `out = w x` and `out = w^T x`: a register tile of a few vectors of samples times some outputs, weights broadcast, no
 //! packing and no padding of feature counts; bias, ReLU and its mask are fused into start and end.
 
-use super::Matrix;
+use super::{Matrix, fetch};
 use crate::kernel::Shape;
 use crate::kernel::simd::{self, Kernel, Simd};
 
@@ -38,7 +38,12 @@ pub(crate) fn forward(
     end: End<'_>,
 ) {
     let Matrix { outputs, inputs, pitch } = matrix;
-    simd::run(Linear { shape, sizes: [outputs, inputs], strides: [pitch, 1], w, x, out, start, end });
+    let (sizes, strides) = ([outputs, inputs], [pitch, 1]);
+    if matrix.wide() {
+        simd::run(Linear::<true> { shape, sizes, strides, w, x, out, start, end });
+    } else {
+        simd::run(Linear::<false> { shape, sizes, strides, w, x, out, start, end });
+    }
 }
 
 /// `d_x = w^T d_out` with start and end as given: `d_out` (outputs, samples), `d_x` (inputs, samples).
@@ -52,11 +57,41 @@ pub(crate) fn data_gradient(
     end: End<'_>,
 ) {
     let Matrix { outputs, inputs, pitch } = matrix;
-    simd::run(Linear { shape, sizes: [inputs, outputs], strides: [1, pitch], w, x: d_out, out: d_x, start, end });
+    let (sizes, strides) = ([inputs, outputs], [1, pitch]);
+    if !matrix.wide() || inputs == 0 {
+        simd::run(Linear::<false> { shape, sizes, strides, w, x: d_out, out: d_x, start, end });
+        return;
+    }
+    let parts = outputs.div_ceil(PART).max(1);
+    for (at, shape) in shape.sample_blocks(WIDE_SAMPLES) {
+        for part in 0..parts {
+            let [first, last] = [part, part + 1].map(|part| part * outputs / parts);
+            simd::run(Linear::<true> {
+                shape,
+                sizes: [inputs, last - first],
+                strides,
+                w: &w[first * pitch..],
+                x: &d_out[first * shape.stride + at..],
+                out: &mut d_x[at..],
+                start: if part == 0 { start } else { Start::Add },
+                end: match end {
+                    _ if part + 1 < parts => End::Linear,
+                    End::Mask(activation) => End::Mask(&activation[at..]),
+                    end => end,
+                },
+            });
+        }
+    }
 }
 
-/// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs].
-struct Linear<'a> {
+/// Samples and outputs of a wide layer whose part of its data gradient is computed at a time: a register tile reads three
+/// cache lines of samples and one of weights for each output, and all of them together fit a first-level cache of 32 KB.
+const WIDE_SAMPLES: usize = 48;
+const PART: usize = 96;
+
+/// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs]. With `FETCH` a register tile first
+/// asks for what it needs last; code of its own, since narrow products lose by it.
+struct Linear<'a, const FETCH: bool> {
     shape: Shape,
     sizes: [usize; 2],
     strides: [usize; 2],
@@ -67,7 +102,7 @@ struct Linear<'a> {
     end: End<'a>,
 }
 
-impl Kernel for Linear<'_> {
+impl<const FETCH: bool> Kernel for Linear<'_, FETCH> {
     #[inline(always)]
     fn run<S: Simd>(mut self) {
         // The sums of a register tile, a vector of samples per column and a weight fill the registers with few to spare.
@@ -78,7 +113,7 @@ impl Kernel for Linear<'_> {
     }
 }
 
-impl Linear<'_> {
+impl<const FETCH: bool> Linear<'_, FETCH> {
     /// All samples, `V` vectors at a time.
     #[inline(always)]
     fn samples<S: Simd, const V: usize, const O: usize>(&mut self) {
@@ -126,6 +161,16 @@ impl Linear<'_> {
         // Checked once, since tiles of few inputs would spend their time on it.
         let end = place(O - 1, V);
         assert!(end <= self.out.len());
+        if FETCH {
+            for j in 0..O {
+                for v in 0..V {
+                    fetch(self.out, place(j, v));
+                    if let End::Mask(activation) = self.end {
+                        fetch(activation, place(j, v));
+                    }
+                }
+            }
+        }
         let out = self.out.as_mut_ptr();
         let mut sums = [[S::splat(0.0); V]; O];
         match self.start {

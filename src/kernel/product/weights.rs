@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::Matrix;
+use super::{Matrix, fetch};
 use crate::kernel::simd::{self, Kernel, Simd};
 use crate::kernel::{LANES, Shape};
 
@@ -21,10 +21,15 @@ pub(crate) fn weight_gradient(
     d_b: Option<&mut [f32]>,
     fresh: bool,
 ) {
-    simd::run(WeightGradient { shape, matrix, d_out, x, d_w, d_b, fresh });
+    if matrix.wide() {
+        simd::run(WeightGradient::<true> { shape, matrix, d_out, x, d_w, d_b, fresh });
+    } else {
+        simd::run(WeightGradient::<false> { shape, matrix, d_out, x, d_w, d_b, fresh });
+    }
 }
 
-struct WeightGradient<'a> {
+/// With `FETCH` a register tile of columns first asks for the gradients that it adds to.
+struct WeightGradient<'a, const FETCH: bool> {
     shape: Shape,
     matrix: Matrix,
     d_out: &'a [f32],
@@ -34,7 +39,7 @@ struct WeightGradient<'a> {
     fresh: bool,
 }
 
-impl Kernel for WeightGradient<'_> {
+impl<const FETCH: bool> Kernel for WeightGradient<'_, FETCH> {
     #[inline(always)]
     fn run<S: Simd>(mut self) {
         self.bias::<S>();
@@ -63,7 +68,7 @@ impl Kernel for WeightGradient<'_> {
     }
 }
 
-impl WeightGradient<'_> {
+impl<const FETCH: bool> WeightGradient<'_, FETCH> {
     #[inline(always)]
     fn bias<S: Simd>(&mut self) {
         let n = self.matrix.outputs;
@@ -101,7 +106,7 @@ struct Columns {
     _values: [MaybeUninit<f32>; COLUMNS],
 }
 
-impl WeightGradient<'_> {
+impl<const FETCH: bool> WeightGradient<'_, FETCH> {
     /// The first `inputs` inputs, `V` vectors of them at a time.
     #[inline(always)]
     fn transposed<S: Simd, const V: usize, const O: usize>(&mut self, inputs: usize) {
@@ -190,6 +195,15 @@ impl WeightGradient<'_> {
         let Matrix { inputs: k, pitch, .. } = self.matrix;
         assert!((o + O - 1) * stride + first + rows <= self.d_out.len());
         let d_out = self.d_out[o * stride + first..].as_ptr();
+        if FETCH {
+            for row in (o..o + O).map(|o| o * pitch + i) {
+                for v in 0..V {
+                    fetch(self.d_w, row + v * S::WIDTH);
+                }
+                // Rows of weights begin anywhere in a cache line, so there may be one more.
+                fetch(self.d_w, row + V * S::WIDTH - 1);
+            }
+        }
         let mut sums = [[S::splat(0.0); V]; O];
         for r in 0..rows {
             // SAFETY: the assertion bounds the gradients, the caller has filled the columns.
@@ -219,7 +233,7 @@ impl WeightGradient<'_> {
     }
 }
 
-impl WeightGradient<'_> {
+impl<const FETCH: bool> WeightGradient<'_, FETCH> {
     /// Tiles of `O` outputs and four inputs, of the inputs from `first` on.
     #[inline(always)]
     fn dots<S: Simd, const O: usize>(&mut self, first: usize) {
