@@ -56,6 +56,11 @@ while [ $# -gt 0 ]; do
 done
 [ -x "$hintflow" ] || { echo "gpu.sh: no program $hintflow that can run here" >&2; exit 2; }
 [[ $minutes =~ ^[0-9]{1,4}([.][0-9]+)?$ ]] || { echo "gpu.sh: --minutes takes a number, such as 5.5, not $minutes" >&2; exit 2; }
+# The program complains about the first name that it does not know; that must be the last of these, which nothing has.
+for names in "$cases" "$kernels"; do
+    complaint=$("$hintflow" -q bench step --case "$names,?" 2>&1) || true
+    case $complaint in *'`?`'*) ;; *) echo "gpu.sh: ${complaint:-$hintflow is not the program}" >&2; exit 2 ;; esac
+done
 if [ -z "$out" ]; then
     out=$(mktemp -d)
     trap 'rm -rf "$out"' EXIT

@@ -58,8 +58,8 @@
 //! | [`measure`], `paper` | the metrics of a trained model; the paper's tables and figures |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
-//! wgpu. Letters everywhere: B rows of a batch, N columns of x, C conditions y, K blocks, D recursion depth, H hidden width, P trained
-//! parameters. Densities are in nats. Values on the device are `f32`.
+//! wgpu. Letters everywhere: B rows of a batch, N columns of x, C conditions y, K blocks, D recursion depth, H hidden
+//! width, P trained parameters. Densities are in nats. Values on the device are `f32`.
 //!
 //! # Numbers you can trust
 //!

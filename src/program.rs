@@ -63,7 +63,8 @@ pub(crate) enum Op {
         st: Buffer,
         /// Activations after the first and the second ReLU, (hidden_rows, B) each.
         hidden: [Buffer; 2],
-        /// Whether `hidden` is read again later (training); otherwise it is scratch.
+        /// Whether the backward operation comes later and wants the activations; otherwise `hidden` is scratch. An engine
+        /// leaves there what it does not compute again: the CPU engine nothing of the first layer.
         keep: bool,
     },
     /// The affine maps of a stage: every column goes through its chain, `v <- v * exp(sigma(s)) + t`
@@ -109,7 +110,7 @@ pub(crate) enum Op {
         st: Buffer,
         /// Activations after the first and the second ReLU, (hidden_rows, B) each.
         hidden: [Buffer; 2],
-        /// Whether `hidden` is read again later, as for [`Op::Networks`].
+        /// Whether the activations are wanted later, as for [`Op::Networks`].
         keep: bool,
     },
     /// `loss = |z|^2 / 2 - log_det` per sample; seeds `d_z = z / batch` and `d_log_det = -1 / batch`
@@ -151,7 +152,7 @@ pub(crate) enum Op {
         x: Buffer,
         /// (C, B), as for [`Op::Networks`]; gets no gradient
         given: Buffer,
-        /// Activations kept by the forward operation.
+        /// What the forward operation left of the activations. An engine computes the others again, in their place.
         hidden: [Buffer; 2],
         /// (st_rows, B), incoming gradient
         d_st: Buffer,

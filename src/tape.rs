@@ -8,7 +8,8 @@
 //!
 //! With [`Memory::Stored`] every activation has a buffer of its own. Otherwise the maps of a lane write to two buffers in
 //! turn, and all stages share one scratch for hidden activations and st, so the arena of a program has the same size for
-//! any number of blocks. [`Memory::Reversible`] can be differentiated nevertheless, because every map is invertible: on
+//! any number of blocks; only where x of a `hint` is decoded given y, what every block sees of y is held until its turn
+//! comes ([`Tape::hold`]). [`Memory::Reversible`] can be differentiated nevertheless, because every map is invertible: on
 //! its way back the tape first records the inverse of the map, whose networks leave their hidden activations and st in
 //! the scratch, and then the map's backward operations. The last map needs no inverse: what it read is still there.
 
@@ -26,7 +27,8 @@ use crate::program::{MixId, Op, Program, StageId, StepOp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// All activations of all blocks.
+    /// The activations of all blocks. An engine may compute some of those inside of networks again nevertheless, where that
+    /// takes less time than to keep them.
     #[default]
     Stored,
     /// The output of the last block. The backward pass computes each block's input from its output again, so that memory

@@ -64,6 +64,7 @@ fn trained(kind: Kind) -> Flow {
             trainer.finish_epoch().expect("an epoch");
         }
     }
+    trainer.finish().expect("the best epoch");
     flow
 }
 
@@ -123,6 +124,7 @@ fn other_units_change_the_density_by_their_jacobian() {
     let (x2, y2) = (part(["x1", "x2"], of_x), part(["y1", "y2"], of_y));
     let [jacobian_x, jacobian_y] = [of_x, of_y].map(|factor| 2.0 * f64::from(factor).ln());
     let same = |what: &str, before: Vec<f32>, after: Vec<f32>, jacobian: f64| {
+        assert_eq!((before.len(), after.len()), (500, 500), "{what}");
         for (before, after) in before.into_iter().zip(after) {
             let change = f64::from(before) - f64::from(after);
             assert!(
@@ -139,5 +141,6 @@ fn other_units_change_the_density_by_their_jacobian() {
     same("joint", before, after, jacobian_x + jacobian_y);
     let [samples, scaled_samples] =
         [(&flow, &y[..2]), (&scaled, &y2[..2])].map(|(flow, y)| flow.given(y).unwrap().sample(50, 1).unwrap());
+    assert_eq!((samples.len(), scaled_samples.len()), (100, 100));
     assert!(samples.iter().zip(&scaled_samples).all(|(a, b)| (a * of_x - b).abs() <= 1e-4 * b.abs().max(1.0)));
 }

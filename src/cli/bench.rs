@@ -41,8 +41,9 @@ enum What {
     Sample(Options),
     /// Show where the time of a step and of sampling goes, kernel by kernel
     ///
-    /// On a GPU its own clock times every dispatch. On the CPU engine, with one thread unless --threads says otherwise,
-    /// every operation is timed, then each matrix product in the shapes of the case's layers.
+    /// On a GPU its own clock times every dispatch. On the CPU engine, with one thread unless --threads or
+    /// HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix product in the shapes of the case's
+    /// layers.
     Kernels(Kernels),
 }
 
@@ -145,7 +146,7 @@ impl Bench {
             }),
             What::Kernels(Kernels { mut options, each }) => {
                 // One thread: what an operation takes is not what several threads that disturb each other take.
-                options.device.threads = options.device.threads.or(Some(1));
+                options.device.default_to_threads(1)?;
                 let on = options.condition_on.into();
                 options.each(options.memory()?, |timed, effort, json| {
                     for part in [Part::Step, Part::Sample] {
@@ -284,7 +285,7 @@ fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
         if subject.device == "gpu" { ("the device's clock", "kernel") } else { ("our clock", "operation") };
     let heading = heading(subject);
     writeln!(out, "{}: {what}, {} by {clock}\n  {}", heading[0], time(times.ms), heading[1])?;
-    writeln!(out, "  {unit:<20} {:>5} {:>11} {:>7} {:>9} {:>7}", "calls", "ms", "share", "GFLOP/s", "GB/s")?;
+    writeln!(out, "  {unit:<26} {:>5} {:>11} {:>7} {:>9} {:>7}", "calls", "ms", "share", "GFLOP/s", "GB/s")?;
     let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
     for row in &times.kernels {
         let (gflops, bytes) = (number(row.gflops), number(row.gb_per_s));
@@ -293,7 +294,7 @@ fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
     }
     if each {
         let grid = if subject.device == "gpu" { "workgroups" } else { "tiles" };
-        writeln!(out, "  {:>3} {unit:<20} {:>11} {grid:>14}", "", "ms")?;
+        writeln!(out, "  {:>3} {unit:<26} {:>11} {grid:>14}", "", "ms")?;
         for (i, dispatch) in times.dispatches.iter().enumerate() {
             let [x, y] = dispatch.grid;
             let grid = if subject.device == "gpu" { format!("{x} x {y}") } else { x.to_string() };

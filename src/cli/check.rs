@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use hintflow::data::Units;
 use hintflow::flow::Given;
+use hintflow::plan::Kind;
 use hintflow::{Flow, Result};
 
 use super::device::DeviceArgs;
@@ -13,7 +15,7 @@ use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
 Prints a table of what was checked and exits with 5 where a check fails.
-The last two lines tell how well the model fits these rows and never fail.
+The last lines, without a verdict, tell how well the model fits these rows.
 
 Example:
   hintflow check runs/first table.csv";
@@ -58,14 +60,14 @@ impl Check {
     pub(super) fn run(self) -> Done {
         let flow = model::load(&self.run, &self.device)?;
         let model::Rows { mut x, y } = self.data.rows_for(&flow)?;
-        let dim = flow.spec().dim as usize;
-        let conditions = flow.spec().cond_dim as usize;
-        let mut y = if conditions > 0 { model::Rows { x: vec![], y }.y_for(x.len() / dim, conditions) } else { y };
-        if x.len() / dim > ROWS {
-            tracing::info!("checking the first {ROWS} of {} rows", x.len() / dim);
+        let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
+        let rows = x.len() / dim;
+        if rows > ROWS {
+            tracing::info!("checking the first {ROWS} of {rows} rows");
             x.truncate(ROWS * dim);
-            y.truncate(ROWS * conditions);
         }
+        let mut y = model::one_each(&y, rows.min(ROWS), conditions);
+        y.truncate(ROWS * conditions);
         let lines = lines(&flow, &x, &y)?;
         let mut out = output::stdout();
         writeln!(out, "{:58} {:>11} {:>9}  verdict", "check", "value", "limit")?;
@@ -93,8 +95,8 @@ fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
     let rows = densities.len();
     let infinite = densities.iter().filter(|d| !d.is_finite()).count();
 
-    let units = Units::of(flow, x, n);
-    let (worst, worst_column) = units.round_trip(x, &back);
+    let scales = Scales::of(flow, x, n);
+    let (worst, worst_column) = scales.round_trip(x, &back);
     let mut log_det_error: f64 = 0.0;
     let mut differences = Vec::new();
     let looked_at = rows.min(JACOBIANS);
@@ -106,18 +108,14 @@ fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
         let jacobian = jacobian(&given, point, flow.spec().latent_dim() as usize)?;
         let error = (log_abs_det(jacobian.clone(), n) - f64::from(encoded.log_det[row])).abs();
         log_det_error = if error.is_nan() { error } else { log_det_error.max(error) };
-        let stepped = central_differences(&given, point, &units, flow.units())?;
-        differences.extend(units.distance(&stepped, &jacobian));
+        let stepped = central_differences(&given, point, &scales, flow.units())?;
+        differences.extend(scales.distance(&stepped, &jacobian));
     }
     differences.sort_by(f64::total_cmp);
 
     let log_det_size = encoded.log_det.iter().fold(0.0f32, |m, v| m.max(v.abs()));
-    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / encoded.z.len() as f64;
-    let latent_mean = mean(&mut encoded.z.iter().map(|&z| f64::from(z)));
-    let latent_deviation = mean(&mut encoded.z.iter().map(|&z| (f64::from(z) - latent_mean).powi(2))).sqrt();
-
     let name = |j: usize| flow.columns().get(j).map_or_else(|| format!("column {}", j + 1), |name| format!("`{name}`"));
-    let coarse: Vec<_> = (0..n).filter(|&j| units.coarse[j]).map(name).collect();
+    let coarse: Vec<_> = (0..n).filter(|&j| scales.coarse[j]).map(name).collect();
     if !coarse.is_empty() {
         tracing::warn!(
             "not checked by steps or by the way there and back: {}; 32-bit floats cannot tell its neighbouring values apart",
@@ -133,7 +131,7 @@ fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
     if checkable {
         let what = format!("decode(encode(x)) - x, to the deviation; worst {}", name(worst_column));
         lines.push(line(what, worst, Some(ROUND_TRIP)));
-        if flow.units().standardize.is_none() && units.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
+        if flow.units().standardize.is_none() && scales.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
             tracing::warn!(
                 "the model does not standardise its columns, and {} varies less than the model rounds; train with \
                  data.standardize=true",
@@ -154,8 +152,17 @@ fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
             Some(2e-2),
         ));
     }
-    lines.push(line("mean of z (a good fit: 0)".into(), latent_mean, None));
-    lines.push(line("deviation of z (a good fit: 1)".into(), latent_deviation, None));
+    let of_lanes = match flow.spec().kind {
+        Kind::Flow | Kind::Cinn => vec![("z", encoded.z)],
+        Kind::Hint => vec![("z_y", flow.encode_joint(y, x)?.y.z), ("z_x", encoded.z)],
+    };
+    for (name, z) in of_lanes {
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / z.len() as f64;
+        let latent_mean = mean(&mut z.iter().map(|&z| f64::from(z)));
+        let deviation = mean(&mut z.iter().map(|&z| (f64::from(z) - latent_mean).powi(2))).sqrt();
+        lines.push(line(format!("mean of {name} (a good fit: 0)"), latent_mean, None));
+        lines.push(line(format!("deviation of {name} (a good fit: 1)"), deviation, None));
+    }
     Ok(lines)
 }
 
@@ -172,17 +179,12 @@ fn jacobian(given: &Given<'_>, point: &[f32], latent: usize) -> Result<Vec<f64>>
 }
 
 /// dz/dx at one row, row-major (N, N), from differences; nothing in columns where no step fits between value and bound.
-fn central_differences(
-    given: &Given<'_>,
-    point: &[f32],
-    units: &Units,
-    bounds: &hintflow::data::Units,
-) -> Result<Vec<Option<f64>>> {
+fn central_differences(given: &Given<'_>, point: &[f32], scales: &Scales, bounds: &Units) -> Result<Vec<Option<f64>>> {
     let n = point.len();
     let mut around = point.repeat(2 * n);
     let mut fits = vec![true; n];
     for j in 0..n {
-        let step = units.step(j, point[j]);
+        let step = scales.step(j, point[j]);
         // Not beyond a bound.
         let room = bounds.bounds.get(j).map_or(f64::INFINITY, |bounds| bounds.room(point[j].into()));
         let step = step.min((0.2 * room) as f32);
@@ -204,7 +206,7 @@ fn central_differences(
 }
 
 /// In what the errors of each column are measured: columns may differ in size by any factor.
-struct Units {
+struct Scales {
     /// The model's own scale of each column; without one the deviation of the rows.
     scale: Vec<f64>,
     /// Smaller scales count as this in steps: the networks' own unit is 1, and z must change by more than its rounding.
@@ -213,7 +215,7 @@ struct Units {
     coarse: Vec<bool>,
 }
 
-impl Units {
+impl Scales {
     fn of(flow: &Flow, x: &[f32], n: usize) -> Self {
         let units = flow.units();
         let scale = match &units.standardize {
@@ -329,26 +331,26 @@ mod tests {
     fn errors_are_measured_in_the_scale_of_their_column() {
         let scale = vec![1e-9, 1e5, 30.0];
         let x = [2e-9, 3e5, 1.7e9, -1e-9, 2e5, 1.7e9];
-        let units = Units::new(scale, &x);
-        assert_eq!(units.coarse, [false, false, true]);
-        assert_eq!(units.round_trip(&x, &x), (0.0, 0));
+        let scales = Scales::new(scale, &x);
+        assert_eq!(scales.coarse, [false, false, true]);
+        assert_eq!(scales.round_trip(&x, &x), (0.0, 0));
         let mut back = x;
         (back[2], back[3], back[4]) = (1.6e9, -1.1e-9, 2.01e5);
-        let (error, column) = units.round_trip(&x, &back);
+        let (error, column) = scales.round_trip(&x, &back);
         assert!(column == 0 && (error - 0.1).abs() < 1e-3, "{error}");
         back[4] = f32::NAN;
-        let (error, column) = units.round_trip(&x, &back);
+        let (error, column) = scales.round_trip(&x, &back);
         assert!(column == 1 && error.is_nan());
         // A wrong derivative by the large column, which is the small one of the Jacobian.
         let right = [1e9, 0.0, 0.0, 0.0, 1e-5, 0.0, 0.0, 0.0, 1.0];
         let mut wrong = right;
         (wrong[4], wrong[8]) = (2e-5, 7.0);
         let steps = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
-        assert!((units.distance(&steps(&wrong), &right).unwrap() - 0.5f64.sqrt()).abs() < 1e-9);
-        assert_eq!(units.distance(&steps(&right), &right), Some(0.0));
+        assert!((scales.distance(&steps(&wrong), &right).unwrap() - 0.5f64.sqrt()).abs() < 1e-9);
+        assert_eq!(scales.distance(&steps(&right), &right), Some(0.0));
         // Where no step fits, there is nothing to compare; what is no number stays one.
-        assert_eq!(units.distance(&[None; 4], &right), None);
-        assert!(units.distance(&[Some(f64::NAN), None, None, None], &right).unwrap().is_nan());
+        assert_eq!(scales.distance(&[None; 4], &right), None);
+        assert!(scales.distance(&[Some(f64::NAN), None, None, None], &right).unwrap().is_nan());
     }
 
     #[test]

@@ -29,6 +29,14 @@ pub(super) struct DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// Takes so many threads where neither flag nor environment says how many.
+    pub(super) fn default_to_threads(&mut self, threads: usize) -> Result<()> {
+        if self.threads.is_none() && variable(THREADS)?.is_none() {
+            self.threads = Some(threads);
+        }
+        Ok(())
+    }
+
     /// Opens the device that the flags name, else the one that the environment does, as for `train`.
     pub(super) fn open(&self) -> Result<Engine> {
         let named = |flag, setting, given: bool| if given { flag } else { setting };

@@ -83,7 +83,7 @@ impl Latent {
             return Ok(Self { rows: log_det.len(), names, z, log_det_names: vec!["log_det".into()], log_det });
         }
         let count = rows.x.len() / spec.dim as usize;
-        let y = rows.y_for(count, spec.cond_dim as usize);
+        let y = model::one_each(&rows.y, count, spec.cond_dim as usize);
         let lanes = flow.encode_joint(&y, &rows.x)?;
         Ok(Self {
             rows: count,

@@ -1,10 +1,10 @@
 //! `hintflow log-prob`
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use hintflow::data::{check_table_output, write_vector};
+use hintflow::data::{Table, Units, check_table_output, write_vector};
 use hintflow::plan::Kind;
 use hintflow::{Error, Flow, Result};
 
@@ -13,7 +13,7 @@ use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
 Without -o, stdout carries one log-density per row. With -o, the file does, and stdout carries a summary.
-Log-densities are in nats, in the units of the data.
+Log-densities are in nats, in the units of the data; outside of the bounds of a column they are -inf.
 
 Examples:
   hintflow log-prob runs/first table.csv
@@ -61,9 +61,10 @@ impl LogProb {
             output::distinct(&[("-o", path)], &self.data.inputs())?;
         }
         let flow = model::load(&self.run, &self.device)?;
-        let densities = self.densities(&flow)?;
-        let summary = summary(&densities);
+        let (mut densities, outside) = self.densities(&flow)?;
         output::warn_not_finite("log-densities", 1, &densities);
+        outside.into_iter().for_each(|row| densities[row] = f32::NEG_INFINITY);
+        let summary = summary(&densities);
         match &self.output {
             Some(path) => {
                 write_vector(path, "log_prob", &densities, self.force)?;
@@ -83,25 +84,64 @@ impl LogProb {
 }
 
 impl LogProb {
-    fn densities(&self, flow: &Flow) -> Result<Vec<f32>> {
+    /// Log-densities of the rows, and the numbers, from 0, of those outside of the bounds that the model knows: theirs mean
+    /// nothing.
+    fn densities(&self, flow: &Flow) -> Result<(Vec<f32>, Vec<usize>)> {
         let kind = flow.spec().kind;
         if let (Some(of @ (Of::Joint | Of::Evidence)), Kind::Flow | Kind::Cinn) = (self.of, kind) {
             let what = format!("is {of:?}, but the model is a `{}`; only a `hint` knows it", kind.name());
             return Err(Error::config("--of", what.to_lowercase()));
         }
-        match self.of.unwrap_or(Of::Posterior) {
-            Of::Posterior => {
-                let rows = self.data.rows_for(flow)?;
-                flow.given(&rows.y)?.log_prob(&rows.x)
+        let of_y = flow.units_of_conditions();
+        if let Some(Of::Evidence) = self.of {
+            let (y, outside) = moved_inside(of_y, self.data.conditions_for(flow)?, &self.data.path);
+            return Ok((flow.log_evidence(&y)?, outside));
+        }
+        let model::Tables { x, y } = self.data.tables_for(flow)?;
+        let rows = x.rows;
+        let (x, mut outside) = moved_inside(flow.units(), x, &self.data.path);
+        match (self.of, y) {
+            (Some(Of::Joint), Some(y)) => {
+                let (y, also) = moved_inside(of_y, y, self.data.path_of_y());
+                let c = flow.spec().cond_dim as usize;
+                outside.extend(if y.len() == c && !also.is_empty() { (0..rows).collect() } else { also });
+                Ok((flow.log_prob_joint(&model::one_each(&y, rows, c), &x)?, outside))
             }
-            Of::Joint => {
-                let rows = self.data.rows_for(flow)?;
-                let count = rows.x.len() / flow.spec().dim as usize;
-                flow.log_prob_joint(&rows.y_for(count, flow.spec().cond_dim as usize), &rows.x)
+            (_, y) => {
+                // Given what cannot be, there is no density.
+                self.data.possible(flow, y.as_ref())?;
+                let y = y.map(Table::into_values).unwrap_or_default();
+                Ok((flow.given(&y)?.log_prob(&x)?, outside))
             }
-            Of::Evidence => flow.log_evidence(self.data.conditions_for(flow)?.values()),
         }
     }
+}
+
+/// The values of a table, with usual ones in the rows that are outside of the bounds, and the numbers of these rows from 0.
+/// Warns of them.
+fn moved_inside(units: &Units, table: Table, path: &Path) -> (Vec<f32>, Vec<usize>) {
+    let numbers = table.file_numbers().to_vec();
+    let (rows, dim) = (table.rows, table.dim());
+    let mut values = table.into_values();
+    let (mut outside, mut first) = (Vec::new(), None);
+    let usual = units.outer(vec![0.0; dim]);
+    for (i, row) in values.chunks_exact_mut(dim).enumerate() {
+        if let Some(mut what) = units.outside(row) {
+            what.row = i + 1;
+            first.get_or_insert(what);
+            outside.push(i);
+            row.copy_from_slice(&usual);
+        }
+    }
+    if let Some(first) = first {
+        tracing::warn!(
+            "{} of {rows} rows are outside of the bounds that the model knows: their density is 0, its logarithm -inf. The \
+             first: {}",
+            outside.len(),
+            first.in_file(path, &numbers)
+        );
+    }
+    (values, outside)
 }
 
 /// Mean and range, of the rows whose density is a number.

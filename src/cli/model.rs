@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::config::Given;
+use hintflow::config::{Columns, Given};
 use hintflow::data::{Table, Units};
 use hintflow::plan::Kind;
 use hintflow::train::folder::read_model;
@@ -36,7 +36,15 @@ pub(super) struct Data {
     given: Option<String>,
 }
 
-/// Rows in the order of a model's columns.
+/// Tables in the order of a model's columns.
+pub(super) struct Tables {
+    /// Of x.
+    pub(super) x: Table,
+    /// Of the conditions, with one row or as many as that of x; none for an unconditional model.
+    pub(super) y: Option<Table>,
+}
+
+/// Their values.
 pub(super) struct Rows {
     /// Of x.
     pub(super) x: Vec<f32>,
@@ -44,11 +52,9 @@ pub(super) struct Rows {
     pub(super) y: Vec<f32>,
 }
 
-impl Rows {
-    /// The conditions of each of `rows` rows of `columns` conditions.
-    pub(super) fn y_for(&self, rows: usize, columns: usize) -> Vec<f32> {
-        if self.y.len() == columns { self.y.repeat(rows) } else { self.y.clone() }
-    }
+/// One row of `columns` conditions for each of `rows` rows, from as many or from a single one.
+pub(super) fn one_each(y: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    if y.len() == columns { y.repeat(rows) } else { y.to_vec() }
 }
 
 impl Data {
@@ -58,14 +64,33 @@ impl Data {
         std::iter::once(self.path.as_path()).chain(given).collect()
     }
 
-    /// The rows in the model's columns: as chosen, else by name where both have names, else by position.
+    /// The rows in the model's columns, inside of the bounds that it knows.
     pub(super) fn rows_for(&self, flow: &Flow) -> Result<Rows> {
+        let Tables { x, y } = self.tables_for(flow)?;
+        inside(flow.units(), &x, &self.path)?;
+        self.possible(flow, y.as_ref())?;
+        Ok(Rows { x: x.into_values(), y: y.map(Table::into_values).unwrap_or_default() })
+    }
+
+    /// Fails where conditions are outside of the bounds that the model knows.
+    pub(super) fn possible(&self, flow: &Flow, y: Option<&Table>) -> Result<()> {
+        y.map_or(Ok(()), |y| inside(flow.units_of_conditions(), y, self.path_of_y()))
+    }
+
+    /// The file that holds the conditions.
+    pub(super) fn path_of_y(&self) -> &Path {
+        self.inputs().last().copied().unwrap_or(&self.path)
+    }
+
+    /// Tables of the model's columns: as chosen, else by name where both have names, else by position. Their values may be
+    /// outside of the bounds that the model knows.
+    pub(super) fn tables_for(&self, flow: &Flow) -> Result<Tables> {
         let (path, names) = (&self.path, flow.columns());
         let spec = flow.spec();
         let (dim, cond_dim) = (spec.dim as usize, spec.cond_dim as usize);
         let of_given = match &self.given {
             Some(given) if spec.kind == Kind::Flow => return Err(no_conditions(given)),
-            Some(given) if !is_file(Path::new(given)) => Some(list(given)),
+            Some(given) if !is_file(Path::new(given)) => Some(Columns::of_text(given).0),
             _ => None,
         };
         let x = match (&self.columns, &of_given) {
@@ -93,25 +118,19 @@ impl Data {
             return Err(Error::format(path, what));
         }
         note(&x, path);
-        inside(flow.units(), &x, path)?;
         let y = match (&self.given, of_given) {
-            _ if spec.kind == Kind::Flow => return Ok(Rows { x: x.into_values(), y: Vec::new() }),
+            _ if spec.kind == Kind::Flow => return Ok(Tables { x, y: None }),
             (_, Some(columns)) if columns.len() != cond_dim => {
                 let what = format!("{} are named", columns.len());
                 return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
             }
-            (_, Some(columns)) => {
-                let y = chosen(path, &columns, GIVEN, flow.conditions())?;
-                inside(flow.units_of_conditions(), &y, path)?;
-                y
-            }
-            (Some(file), None) => observations(flow, Path::new(file))?,
+            (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions())?,
+            (Some(file), None) => table_of_conditions(flow, Path::new(file))?,
             (None, None) => {
                 let (table, in_file) = Table::read_named(path, flow.conditions())?;
                 if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
                     return Err(needs_conditions(flow));
                 }
-                inside(flow.units_of_conditions(), &table, path)?;
                 table
             }
         };
@@ -119,19 +138,19 @@ impl Data {
             let what = format!("{} rows of conditions for {} rows of {}", y.rows, x.rows, path.display());
             return Err(Error::config(GIVEN, format!("{what}; give one row, or as many")));
         }
-        Ok(Rows { x: x.into_values(), y: y.into_values() })
+        Ok(Tables { x, y: Some(y) })
     }
 }
 
 impl Data {
-    /// DATA as conditions alone.
+    /// DATA as conditions alone, which may be outside of the bounds that the model knows.
     pub(super) fn conditions_for(&self, flow: &Flow) -> Result<Table> {
         match (&self.given, &self.columns) {
             (Some(_), _) => Err(Error::config(GIVEN, "is not needed: DATA holds the conditions here; leave it out")),
             (None, Some(_)) => {
                 Err(Error::config(COLUMNS, "is for columns of x; DATA holds conditions here; leave it out"))
             }
-            (None, None) => observations(flow, &self.path),
+            (None, None) => table_of_conditions(flow, &self.path),
         }
     }
 }
@@ -139,8 +158,14 @@ impl Data {
 const COLUMNS: &str = "--columns";
 pub(super) const GIVEN: &str = "--given";
 
-/// Observations y for a conditional model, from a file of their own.
+/// Observations y for a conditional model, from a file of their own, inside of the bounds that the model knows.
 pub(super) fn observations(flow: &Flow, path: &Path) -> Result<Table> {
+    let table = table_of_conditions(flow, path)?;
+    inside(flow.units_of_conditions(), &table, path)?;
+    Ok(table)
+}
+
+fn table_of_conditions(flow: &Flow, path: &Path) -> Result<Table> {
     if flow.spec().kind == Kind::Flow {
         return Err(no_conditions(&path.display().to_string()));
     }
@@ -149,7 +174,6 @@ pub(super) fn observations(flow: &Flow, path: &Path) -> Result<Table> {
     let table = in_columns_of(names, flow.spec().cond_dim as usize, "conditions", table, path)?;
     tell_of_names(names, &in_file, flow.columns(), path);
     note(&table, path);
-    inside(flow.units_of_conditions(), &table, path)?;
     Ok(table)
 }
 
@@ -172,10 +196,6 @@ fn conditions(flow: &Flow) -> String {
 
 fn is_file(path: &Path) -> bool {
     matches!(Given::of_text(&path.to_string_lossy()), Given::File(_))
-}
-
-fn list(text: &str) -> Vec<String> {
-    text.split(',').map(|name| name.trim().to_owned()).collect()
 }
 
 /// Some columns of a file, as `option` names them, for those of the model in this order; where they have the model's `names`,

@@ -1,4 +1,7 @@
 //! A warning before a posterior is trusted: are these observations like those of the training?
+//!
+//! The density of y, which a `hint` knows, tells. Of other models the standardisation does, of each condition by itself: it
+//! sees what is far out, and not a combination that never was.
 
 use hintflow::data::Table;
 use hintflow::plan::Kind;
@@ -7,9 +10,14 @@ use hintflow::{Flow, Result};
 /// Observations rarer than this share of the training rows are warned of.
 const RARE: f64 = 0.001;
 
+/// Conditions further from their mean in the training than so many deviations are warned of.
+const FAR: f32 = 6.0;
+
 /// Says how usual the observations are among those that the model was trained on, where the model knows.
 pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
-    let (Kind::Hint, Some(evidence)) = (flow.spec().kind, flow.evidence()) else { return Ok(()) };
+    let (Kind::Hint, Some(evidence)) = (flow.spec().kind, flow.evidence()) else {
+        return tell_of_far(flow, observations);
+    };
     let log_prob = flow.log_evidence(observations.values())?;
     let shares: Vec<f64> = log_prob.iter().map(|&l| evidence.share_below(l.into())).collect();
     if let [share] = shares[..] {
@@ -36,6 +44,36 @@ pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
             if n > 10 { ", ..." } else { "" }
         ),
     }
+    Ok(())
+}
+
+/// Warns of observations of which a condition is far from those that the model was trained with.
+fn tell_of_far(flow: &Flow, observations: &Table) -> Result<()> {
+    let units = flow.units_of_conditions();
+    let Some(standardize) = &units.standardize else { return Ok(()) };
+    let (rows, c) = (observations.rows, observations.dim());
+    let standardized = units.inner(observations.values())?;
+    let distance = |row: usize, column: usize| standardized[row * c + column].abs();
+    // One that never changed has no deviation; rounding on the way is none.
+    let limit = |column| if standardize.constant.contains(&column) { 1e-5 } else { FAR };
+    let farthest = |row: usize| {
+        let far = (0..c).filter(|&column| distance(row, column) > limit(column));
+        far.max_by(|&a, &b| distance(row, a).total_cmp(&distance(row, b)))
+    };
+    let far: Vec<(usize, usize)> = (0..rows).filter_map(|row| Some((row, farthest(row)?))).collect();
+    let Some(&(row, column)) = far.first() else { return Ok(()) };
+    let (name, value) = (units.name(column), observations.row(row)[column]);
+    let usual = units.outer(vec![0.0; c])[column];
+    let how = match standardize.constant.contains(&column) {
+        true => format!("it was always {usual} in the training"),
+        false => format!("{:.1} deviations from {usual}, the middle of the training", distance(row, column)),
+    };
+    tracing::warn!(
+        "{} of {rows} observations are far from those of the training: do not trust their posteriors. Row {}: `{name}` is \
+         {value}, {how}",
+        far.len(),
+        row + 1
+    );
     Ok(())
 }
 

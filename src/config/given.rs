@@ -26,7 +26,7 @@ impl Given {
         if table::is_table_file(path) || (path.extension().is_some() && path.is_file()) {
             Self::File(text.into())
         } else {
-            Self::Columns(Columns(text.split(',').map(|name| name.trim().to_owned()).collect()))
+            Self::Columns(Columns::of_text(text))
         }
     }
 

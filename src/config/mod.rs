@@ -223,6 +223,13 @@ pub enum ScaleKind {
 #[serde(transparent)]
 pub struct Columns(pub Vec<String>);
 
+impl Columns {
+    /// The columns of a text with commas between them.
+    pub fn of_text(text: &str) -> Self {
+        Self(text.split(',').map(|name| name.trim().to_owned()).collect())
+    }
+}
+
 impl Model {
     /// The model these settings ask for, for data of `dim` columns and `cond_dim` conditions. A budget is turned into its
     /// width.
@@ -364,7 +371,7 @@ impl<'de> Deserialize<'de> for Columns {
                 Ok(Columns(vec![v.to_string()]))
             }
             fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Columns, E> {
-                Ok(Columns(v.split(',').map(|name| name.trim().to_owned()).collect()))
+                Ok(Columns::of_text(v))
             }
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Columns, A::Error> {
                 let mut names = Vec::new();

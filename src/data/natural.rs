@@ -1,8 +1,8 @@
 //! The natural shape with which the paper shows what a Fourier curve is: the outline of a frog, from the segmentation of an image.
 //!
 //! The corners are those in the source of the paper's figure "A 2d polygon obtained from the segmentation of a natural
-//! image", in its order, which is clockwise, without the closing duplicate. Its figure traces curves of several orders M through
-//! them; [`curve`] makes one of any order.
+//! image", in its order, which is clockwise, without the closing duplicate. Its figure traces curves of several orders
+//! M through them; [`curve`] makes one of any order.
 
 use super::fourier::{self, Curve};
 use super::plane::{self, Point};

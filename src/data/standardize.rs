@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// No mean or deviation of 32-bit floats is larger.
+const LARGEST: f64 = 1e39;
+/// No deviation of 32-bit floats that differ is smaller, in a table of any length.
+const SMALLEST: f64 = 1e-60;
+
 /// Mean and scale of every column of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standardizer {
@@ -22,9 +27,12 @@ pub struct Standardizer {
 impl Standardizer {
     /// Measures the columns of row-major `values`. There must be at least one row.
     pub fn fit(values: &[f32], dim: usize) -> Result<Self> {
-        check_rows(values.len(), dim)?;
         if values.is_empty() || dim == 0 {
             return Err(Error::Shape { what: "values of a table to standardize".into(), expected: dim.max(1), got: 0 });
+        }
+        if !values.len().is_multiple_of(dim) {
+            let (expected, got) = (values.len() / dim * dim, values.len());
+            return Err(Error::Shape { what: format!("values in rows of {dim}"), expected, got });
         }
         let rows = values.chunks_exact(dim);
         let count = rows.len() as f64;
@@ -79,52 +87,33 @@ impl Standardizer {
         }
     }
 
+    /// What is wrong with the standardisation of column `c`, in words that follow its name.
+    pub(crate) fn mistake(&self, c: usize) -> Option<String> {
+        let (mean, scale) = (self.mean[c], self.scale[c]);
+        let usable = mean.abs() <= LARGEST && (SMALLEST..=LARGEST).contains(&scale);
+        (!usable).then(|| {
+            format!(
+                "has mean {mean:e} and deviation {scale:e}; the deviation must be positive, and both of a size that columns of \
+                 32-bit floats can have"
+            )
+        })
+    }
+
     /// Number of columns.
     pub fn dim(&self) -> usize {
         self.mean.len()
-    }
-
-    /// `(x - mean) / scale`, in place.
-    pub fn apply(&self, values: &mut [f32]) -> Result<()> {
-        self.each(values, |x, mean, scale| (x - mean) / scale)
-    }
-
-    /// `x * scale + mean`, in place.
-    pub fn undo(&self, values: &mut [f32]) -> Result<()> {
-        self.each(values, |x, mean, scale| x * scale + mean)
     }
 
     /// `sum ln(scale)`: a log density of standardized values minus this is one in the user's units.
     pub fn ln_scale_sum(&self) -> f64 {
         self.scale.iter().map(|scale| scale.ln()).sum()
     }
-
-    fn each(&self, values: &mut [f32], map: impl Fn(f64, f64, f64) -> f64) -> Result<()> {
-        check_rows(values.len(), self.dim())?;
-        if self.dim() > 0 {
-            for row in values.chunks_exact_mut(self.dim()) {
-                for ((x, mean), scale) in row.iter_mut().zip(&self.mean).zip(&self.scale) {
-                    *x = map(f64::from(*x), *mean, *scale) as f32;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether `len` values are whole rows of `dim`.
-fn check_rows(len: usize, dim: usize) -> Result<()> {
-    let whole = len.checked_div(dim).unwrap_or(0) * dim;
-    if whole == len {
-        Ok(())
-    } else {
-        Err(Error::Shape { what: format!("values in rows of {dim}"), expected: whole, got: len })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::units::Units;
     use crate::rng::{Stream, fill_normals};
 
     /// Columns of very different places and scales, one of them constant.
@@ -139,11 +128,14 @@ mod tests {
         z
     }
 
+    fn units(table: &[f32]) -> Units {
+        Units { standardize: Some(Standardizer::fit(table, 3).unwrap()), ..Units::default() }
+    }
+
     #[test]
     fn standardized_columns_have_mean_0_and_deviation_1() {
-        let mut values = table();
-        let s = Standardizer::fit(&values, 3).unwrap();
-        s.apply(&mut values).unwrap();
+        let values = table();
+        let values = units(&values).inner(&values).unwrap();
         for j in [0, 2] {
             let column = || values.iter().skip(j).step_by(3).map(|&v| f64::from(v));
             let mean = column().sum::<f64>() / 5000.0;
@@ -160,14 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn undo_undoes() {
+    fn standardized_columns_come_back() {
         let original = table();
-        let s = Standardizer::fit(&original, 3).unwrap();
-        let mut values = original.clone();
-        s.apply(&mut values).unwrap();
+        let units = units(&original);
+        let values = units.inner(&original).unwrap();
         assert_ne!(values, original);
-        s.undo(&mut values).unwrap();
-        for (a, b) in original.iter().zip(&values) {
+        for (a, b) in original.iter().zip(&units.outer(values.into_owned())) {
             assert!((a - b).abs() <= 1e-6 * a.abs().max(1e-3), "{a} {b}");
         }
     }
@@ -198,9 +188,6 @@ mod tests {
         assert!(Standardizer::fit(&[], 0).is_err());
         assert!(Standardizer::fit(&[1.0], 0).is_err());
         assert!(matches!(Standardizer::fit(&[1.0; 7], 3), Err(Error::Shape { got: 7, .. })));
-        let s = identity(3);
-        assert!(s.apply(&mut [0.0; 4]).is_err() && s.undo(&mut [0.0; 4]).is_err());
-        assert!(s.apply(&mut []).is_ok());
     }
 
     #[test]

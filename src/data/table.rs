@@ -304,14 +304,15 @@ enum Format {
 }
 
 impl Format {
-    /// That of a file to write.
+    /// That of a file to write. A name of another kind is no fault of a file, which need not exist, but of who gave it.
     fn of(path: &Path) -> Result<Self> {
-        match extension(path).as_deref() {
-            Some("npy") => Ok(Self::Npy),
-            Some("csv") => Ok(Self::Csv),
-            Some(other) => Err(Error::format(path, format!("tables are written as {WRITTEN}, not as .{other}"))),
-            None => Err(Error::format(path, format!("the name of a table to write ends in {WRITTEN}"))),
-        }
+        let what = match extension(path).as_deref() {
+            Some("npy") => return Ok(Self::Npy),
+            Some("csv") => return Ok(Self::Csv),
+            Some(other) => format!("tables are written as {WRITTEN}, not as .{other}"),
+            None => format!("the name of a table to write ends in {WRITTEN}"),
+        };
+        Err(Error::config(path.display().to_string(), what))
     }
 
     /// That of a file to read: text tables have several names.
@@ -453,7 +454,7 @@ mod tests {
         // Text tables of other names are read, but not written.
         for name in ["a.npz", "a.txt", "a.tsv", "a", ".npy", ""] {
             assert!(named().write(name, false).unwrap_err().to_string().contains(".npy or .csv"));
-            assert!(check_table_output(Path::new(name), false).is_err());
+            assert_eq!(check_table_output(Path::new(name), false).unwrap_err().exit_code(), 2);
         }
     }
 

@@ -5,6 +5,7 @@
 //! three increase. Everything is computed in f64; what goes to the networks is f32.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -176,6 +177,11 @@ impl Units {
         if !self.columns.is_empty() {
             agree("column names", self.columns.len())?;
         }
+        let mut seen = HashSet::new();
+        if let Some(name) = self.columns.iter().find(|name| !seen.insert(name.as_str())) {
+            let what = format!("two columns of {what} have the name `{name}`; they could not be told apart");
+            return Err(Error::config("columns", what));
+        }
         if !self.bounds.is_empty() {
             agree("bounds", self.bounds.len())?;
         }
@@ -187,17 +193,13 @@ impl Units {
         let Some(s) = &self.standardize else { return Ok(()) };
         agree("means of the standardisation", s.mean.len())?;
         agree("scales of the standardisation", s.scale.len())?;
-        let usable = |c: &usize| s.mean[*c].is_finite() && s.scale[*c].is_finite() && s.scale[*c] > 0.0;
-        match (0..dim).find(|c| !usable(c)) {
+        if let Some(none) = s.constant.iter().find(|&&c| c >= dim) {
+            let what = format!("`constant` tells of column {}, {what} has {dim}", none + 1);
+            return Err(Error::config("standardize", what));
+        }
+        match (0..dim).find_map(|c| Some((c, s.mistake(c)?))) {
             None => Ok(()),
-            Some(c) => {
-                let (mean, scale) = (s.mean[c], s.scale[c]);
-                let what = format!(
-                    "column {} has mean {mean} and scale {scale}; both must be finite, the scale positive",
-                    c + 1
-                );
-                Err(Error::config("standardize", what))
-            }
+            Some((c, mistake)) => Err(Error::config("standardize", format!("column `{}` {mistake}", self.name(c)))),
         }
     }
 

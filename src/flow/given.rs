@@ -28,8 +28,8 @@ impl Flow {
     /// The model given observations y, row-major (B, C), in the user's units; an unconditional flow is given nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows or its length is not a
-    /// multiple of C.
+    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows or
+    /// its length is not a multiple of C.
     pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Given<'a>> {
         if self.plan.spec.kind == Kind::Flow {
             if y.is_empty() {
@@ -76,7 +76,7 @@ impl Given<'_> {
         Self { first, ..self }
     }
 
-    /// Number of observations.
+    /// Number of observations; 0 of an unconditional flow.
     pub fn observations(&self) -> usize {
         self.observations.unwrap_or(0)
     }
@@ -109,21 +109,22 @@ impl Given<'_> {
         Ok(log_density(&self.encode(x)?).into_iter().map(|density| density as f32).collect())
     }
 
-    /// `n` samples of x for each observation, row-major (observations * n, N), those of an observation together.
+    /// `n` samples of x for each observation, row-major (observations * n, N), those of an observation together. Of an
+    /// unconditional flow they are those of [`Flow::sample`].
     ///
     /// Sample i of observation k depends on the seed, i, k and the observation alone: not on `n`, nor on the others.
     ///
     /// # Errors
     /// As those of [`Given::sample_rows`].
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
-        self.sample_rows(n, seed, 0, self.observations() * n)
+        self.sample_rows(n, seed, 0, self.sampled_rows(n)?)
     }
 
     /// `rows` rows from row `first` on of what [`Given::sample`] gives, for drawing a large number in pieces.
     ///
     /// # Errors
-    /// [`Error::Shape`] where there are not so many, [`Error::Config`] where `n` is 2^31 or more,
-    /// [`Error::DeviceLost`] where the device fails.
+    /// [`Error::Shape`] where there are not so many, [`Error::Config`] where `n` is 2^31 or more, or so large that the
+    /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] where the device fails.
     pub fn sample_rows(&self, n: usize, seed: u64, first: usize, rows: usize) -> Result<Vec<f32>> {
         let Some(group) = u32::try_from(n).ok().filter(|&n| n < 1 << 31) else {
             return Err(Error::config(
@@ -131,22 +132,36 @@ impl Given<'_> {
                 format!("is {n}: at most 2147483647 samples of an observation are possible"),
             ));
         };
-        let all = self.observations() * n;
-        if first + rows > all {
-            return Err(Error::Shape {
-                what: "rows of the samples (at most)".into(),
-                expected: all,
-                got: first + rows,
-            });
+        let all = self.sampled_rows(n)?;
+        let end = first.saturating_add(rows);
+        if end > all {
+            return Err(Error::Shape { what: "rows of the samples (at most)".into(), expected: all, got: end });
         }
         if rows == 0 {
             return Ok(Vec::new());
         }
+        if self.observations.is_none() {
+            return self.flow.sample_from(rows, seed, first as u64);
+        }
+        let number = u32::try_from((end - 1) / n).ok().and_then(|last| self.first.checked_add(last));
+        if number.is_none() {
+            let what = format!("observations are counted from {}: their numbers must stay below 2^32", self.first);
+            return Err(Error::config("numbered_from", what));
+        }
+        self.flow.room_for(rows)?;
         let c = self.flow.plan.spec.cond_dim as usize;
-        let y: Vec<f32> = (first..first + rows).flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
+        let y: Vec<f32> = (first..end).flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
         let groups = Groups { rows: group, first: self.first + (first / n) as u32 };
         let job = Job { rows, inputs: &[&y], seed, first_row: (first % n) as u64, groups };
         Ok(self.flow.x.outer(self.flow.run(Name::Sample, &job)?.swap_remove(0)))
+    }
+
+    /// Number of rows of `n` samples of each observation; an unconditional flow counts as one.
+    fn sampled_rows(&self, n: usize) -> Result<usize> {
+        let observations = self.observations.unwrap_or(1);
+        observations.checked_mul(n).ok_or_else(|| {
+            Error::config("n", format!("is {n}: so many samples of {observations} observations cannot be counted"))
+        })
     }
 
     /// Number of rows of some values, which must be as many as the observations.

@@ -72,7 +72,8 @@ impl Flow {
     /// `n` samples of y (n, C) and x (n, N) together. Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model is not a `hint`, [`Error::DeviceLost`] where the device fails.
+    /// [`Error::Config`] where the model is not a `hint` or memory cannot hold so many, [`Error::DeviceLost`] where the
+    /// device fails.
     pub fn sample_joint(&self, n: usize, seed: u64) -> Result<Lanes<Vec<f32>>> {
         self.sample_joint_from(n, seed, 0)
     }
@@ -83,6 +84,7 @@ impl Flow {
     /// As those of [`Flow::sample_joint`].
     pub fn sample_joint_from(&self, n: usize, seed: u64, first: u64) -> Result<Lanes<Vec<f32>>> {
         self.two_lanes()?;
+        self.room_for(n)?;
         let job = Job { rows: n, seed, first_row: first, ..Job::default() };
         let Lanes { y, x } = Lanes::of_two(self.run(Name::SampleJoint, &job)?);
         Ok(Lanes { y: self.y.outer(y), x: self.x.outer(x) })

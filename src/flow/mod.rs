@@ -25,12 +25,13 @@ pub use given::Given;
 pub use gradients::Gradients;
 pub use joint::Lanes;
 pub use model_file::ModelFile;
+pub(crate) use model_file::open_tensors;
 
 pub use crate::tape::Memory;
 
 use crate::data::units::Units;
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{Plan, Spec};
 use programs::Name;
 
@@ -77,7 +78,8 @@ impl Flow {
     /// Reads a model file (spec, section 7) and puts it on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device cannot hold the model.
+    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device
+    /// cannot hold the model.
     pub fn load(path: &Path, engine: &Engine) -> Result<Self> {
         Self::from_file(ModelFile::read(path)?, engine)
     }
@@ -85,8 +87,8 @@ impl Flow {
     /// Puts a model that is in memory on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where weights, names or standardisation do not fit the plan, [`crate::Error::Device`] where the device
-    /// cannot hold the model.
+    /// [`crate::Error::Shape`] where weights, names or standardisation do not fit the plan, [`crate::Error::Device`]
+    /// where the device cannot hold the model.
     pub fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
         let ModelFile { plan, weights, x, y, evidence } = file;
@@ -179,7 +181,8 @@ impl Flow {
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where the length of `x` is not a multiple of N, [`crate::Error::Config`] where the model has conditions.
+    /// [`crate::Error::Shape`] where the length of `x` is not a multiple of N, [`crate::Error::Config`] where the model
+    /// has conditions.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         self.unconditional()?.encode(x)
     }
@@ -204,7 +207,8 @@ impl Flow {
     /// `n` samples, row-major (n, N). Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceLost`] where the device fails, [`crate::Error::Config`] where the model has conditions.
+    /// [`crate::Error::DeviceLost`] where the device fails, [`crate::Error::Config`] where the model has conditions or
+    /// memory cannot hold so many.
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_from(n, seed, 0)
     }
@@ -215,6 +219,7 @@ impl Flow {
     /// As those of [`Flow::sample`].
     pub fn sample_from(&self, n: usize, seed: u64, first: u64) -> Result<Vec<f32>> {
         self.unconditional()?;
+        self.room_for(n)?;
         let job = Job { rows: n, seed, first_row: first, ..Job::default() };
         Ok(self.x.outer(self.run(Name::Sample, &job)?.swap_remove(0)))
     }
@@ -224,8 +229,8 @@ impl Flow {
     /// standardised rows, as in training.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`crate::Error::Config`] where the model has
-    /// conditions.
+    /// [`crate::Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`crate::Error::Config`]
+    /// where the model has conditions.
     pub fn loss_gradients(&self, x: &[f32]) -> Result<(f32, Gradients)> {
         self.unconditional()?.loss_gradients(x)
     }
@@ -237,6 +242,18 @@ impl Flow {
     /// [`crate::Error::Shape`] where the lengths do not agree, [`crate::Error::Config`] where the model has conditions.
     pub fn vjp(&self, x: &[f32], d_z: &[f32], d_log_det: &[f32]) -> Result<Gradients> {
         self.unconditional()?.vjp(x, d_z, d_log_det)
+    }
+
+    /// Whether memory can hold that many samples with their conditions: an allocation that fails would end the process.
+    fn room_for(&self, rows: usize) -> Result<()> {
+        let columns = self.plan.spec.row_columns() as usize;
+        let mut values: Vec<f32> = Vec::new();
+        let reserved = rows.checked_mul(columns).map(|count| values.try_reserve_exact(count));
+        if matches!(reserved, Some(Ok(()))) {
+            return Ok(());
+        }
+        let what = format!("{rows} samples of {columns} columns do not fit in memory; draw fewer at a time");
+        Err(Error::config("n", what))
     }
 
     /// Runs a program.

@@ -1,7 +1,8 @@
 //! The interchange format `model.safetensors` (spec, section 7): weights by name, and the spec as JSON.
 
 use std::collections::HashMap;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use crate::rng::{self, Stream};
 
 /// Key of the JSON in the file's metadata.
 const KEY: &str = "hintflow";
+/// The longest header that the format safetensors allows, in bytes.
+const LONGEST_HEADER: u64 = 100_000_000;
 /// Format that this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
 
@@ -59,9 +62,8 @@ impl ModelFile {
     /// # Errors
     /// [`Error::Io`] where it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
     pub fn read(path: &Path) -> Result<Self> {
-        let (mut file, _) = open_regular(path)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
+        open_tensors(path)?.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
         Self::parse(&bytes, path)
     }
 
@@ -126,9 +128,14 @@ impl ModelFile {
         let spec = &self.plan.spec;
         self.x.check(spec.dim as usize, "the model")?;
         if spec.cond_dim > 0 || !is_default(&self.y) {
-            self.y.check(spec.cond_dim as usize, "the conditions")
-        } else {
-            Ok(())
+            self.y.check(spec.cond_dim as usize, "the conditions")?;
+        }
+        match self.y.columns.iter().find(|name| self.x.columns.contains(name)) {
+            Some(name) => {
+                let what = format!("`{name}` is the name of a condition and a column; they could not be told apart");
+                Err(Error::config("columns", what))
+            }
+            None => Ok(()),
         }
     }
 
@@ -159,6 +166,27 @@ impl ModelFile {
     pub fn tensor(&self, name: &str) -> Option<&[f32]> {
         self.plan.layout.tensors.iter().find(|t| t.name == name).map(|t| &self.weights[t.range()])
     }
+}
+
+/// Opens a safetensors file. One whose header would be longer than it or the format allows is something else, and is refused
+/// before it is read: it may be of any size.
+///
+/// # Errors
+/// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is something else.
+pub(crate) fn open_tensors(path: &Path) -> Result<File> {
+    let (mut file, size) = open_regular(path)?;
+    let failed = |e| Error::io("read", path, e);
+    let mut first = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut first).map_err(failed)?;
+    // A shorter file has no header.
+    let header = first.try_into().map_or(0, u64::from_le_bytes);
+    if header > LONGEST_HEADER.min(size.saturating_sub(8)) {
+        let what =
+            format!("is not a safetensors file or is cut off (its first bytes say that its header has {header} bytes)");
+        return Err(Error::format(path, format!("{what}; is it a hintflow model?")));
+    }
+    file.rewind().map_err(failed)?;
+    Ok(file)
 }
 
 /// Whether `Q^T Q v = v` for a random vector, which takes n^2 operations and not n^3. Rounding of Q to `f32` leaves about
@@ -250,6 +278,72 @@ mod tests {
         assert_eq!(full["given"], given);
         file.y.bounds.push(Bounds::default());
         assert!(file.check().unwrap_err().to_string().contains("bounds of the conditions"));
+    }
+
+    /// A table of gigabytes by the name of a model is not read, and is not looked through for a header.
+    #[test]
+    fn what_has_no_header_is_refused_before_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let message = |first: &[u8], size: u64| {
+            std::fs::write(&path, first).unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(size).unwrap();
+            let errors = [ModelFile::read(&path), crate::train::folder::read_model(&path)];
+            errors.map(|result| result.unwrap_err().to_string())
+        };
+        // Gigabytes that take no room.
+        for (first, size) in
+            [(&b"0.1,0.2,"[..], 1 << 32), (&100_000_001u64.to_le_bytes()[..], 1 << 32), (b"a,b\n1,2\n", 8)]
+        {
+            for text in message(first, size) {
+                assert!(text.contains("not a safetensors file") && text.contains("header has"), "{text}");
+            }
+        }
+        for text in message(b"a,b\n1,2", 7) {
+            assert!(text.contains("not a safetensors file"), "{text}");
+        }
+    }
+
+    /// Descriptions that were changed by hand.
+    #[test]
+    fn names_and_scales_that_no_training_writes_are_refused() {
+        let engine = Engine::cpu_with_threads(1).unwrap();
+        let spec = Spec { kind: crate::plan::Kind::Hint, dim: 2, cond_dim: 1, width: 4, ..Spec::default() };
+        let mut file = crate::flow::FlowBuilder::from_spec(spec).build(&engine).unwrap().to_file().unwrap();
+        file.x = Units::fit(vec!["a".into(), "b".into()], vec![], 2, true, &[1.0, 2.0, 3.0, 5.0]).unwrap();
+        file.y = Units::fit(vec!["c".into()], vec![], 1, true, &[1.0, 3.0]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let message = |change: &dyn Fn(&mut ModelFile)| {
+            let mut file = file.clone();
+            change(&mut file);
+            file.write(&path, true).unwrap();
+            ModelFile::read(&path).err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        assert_eq!(message(&|_| {}), "");
+        let text = message(&|f| f.x.columns[1] = "a".into());
+        assert!(text.contains("model.safetensors") && text.contains("`a`") && text.contains("two columns"), "{text}");
+        let text = message(&|f| f.y.columns[0] = "b".into());
+        assert!(text.contains("`b`") && text.contains("a condition and a column"), "{text}");
+        for wrong in [0.0, -0.0, -1.0, 5e-324, 1e-100, 1e40, f64::MAX] {
+            let text = message(&|f| f.x.standardize.as_mut().unwrap().scale[1] = wrong);
+            assert!(text.contains("standardize") && text.contains("`b`") && text.contains("deviation"), "{text}");
+        }
+        for wrong in [1e40, f64::MIN] {
+            let text = message(&|f| f.y.standardize.as_mut().unwrap().mean[0] = wrong);
+            assert!(text.contains("standardize") && text.contains("`c`") && text.contains("mean"), "{text}");
+        }
+        let text = message(&|f| f.x.standardize.as_mut().unwrap().constant = vec![2]);
+        assert!(text.contains("standardize") && text.contains("constant"), "{text}");
+        // JSON has no word for these; in memory they are refused by the same check.
+        for wrong in [f64::NAN, f64::INFINITY] {
+            assert!(
+                message(&|f| f.x.standardize.as_mut().unwrap().scale[0] = wrong).contains("does not describe a model")
+            );
+            let mut file = file.clone();
+            file.x.standardize.as_mut().unwrap().scale[0] = wrong;
+            assert!(file.check().unwrap_err().to_string().contains("`a`"));
+        }
     }
 
     /// A file of a few hundred bytes that claims billions of fixed weights: refused before any of them is allocated.

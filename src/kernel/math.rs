@@ -9,11 +9,11 @@ use super::simd::Simd;
 
 /// Values side by side. Loops over them have a fixed number of turns, so that nothing is left over for scalar code, which
 /// would take longer than all the vectors before it.
-pub(crate) type Lanes = [f32; LANES];
+pub(crate) type LaneArray = [f32; LANES];
 
 /// The lanes of a row from `at` on.
 #[inline(always)]
-pub(crate) fn lanes(row: &[f32], at: usize) -> &Lanes {
+pub(crate) fn lanes(row: &[f32], at: usize) -> &LaneArray {
     match row[at..].first_chunk() {
         Some(lanes) => lanes,
         None => unreachable!("rows have whole groups of lanes"),
@@ -22,7 +22,7 @@ pub(crate) fn lanes(row: &[f32], at: usize) -> &Lanes {
 
 /// The lanes of a row from `at` on, writable.
 #[inline(always)]
-pub(crate) fn lanes_mut(row: &mut [f32], at: usize) -> &mut Lanes {
+pub(crate) fn lanes_mut(row: &mut [f32], at: usize) -> &mut LaneArray {
     match row[at..].first_chunk_mut() {
         Some(lanes) => lanes,
         None => unreachable!("rows have whole groups of lanes"),

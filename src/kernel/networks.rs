@@ -1,11 +1,12 @@
 //! `Networks`: s and t of every node of a stage, three layers each (spec, section 1), and their backward.
 //!
-//! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100 columns)
-//! from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was not better. The
-//! first hidden layer of every network computed again takes cross4 from 752 to 717 ms (of a slower day) and leaves the other
-//! cases as they are: it has few inputs. Blocks of samples that pass all three layers together, with bounds checked once per register tile: sampling of
-//! lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and
-//! with narrow ones as small as with others 5 %, in calls.
+//! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100
+//! columns) from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was
+//! not better. The first hidden layer of every network computed again takes cross4 from 752 to 717 ms (of a slower day)
+//! and leaves the other cases as they are: it has few inputs. Blocks of samples that pass all three layers together,
+//! with bounds checked once per register tile: sampling of lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with
+//! wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and with narrow
+//! ones as small as with others 5 %, in calls.
 
 use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
@@ -41,13 +42,13 @@ struct NetBuffers<'a> {
     out: &'a mut [f32],
 }
 
-/// Networks no wider than this are computed again in the backward pass, up to their output; wider ones up to their first hidden
-/// layer. To write the activations to memory and read them again takes longer.
+/// Networks no wider than this are computed again in the backward pass, up to their output; wider ones up to their
+/// first hidden layer. To write the activations to memory and read them again takes longer.
 const RECOMPUTED: u32 = 40;
 
-/// The samples that go through all layers of a network together, a multiple of three of the widest registers: so many that
-/// the next layer finds the activations in the first-level cache. Wide networks have no room there, and should not read
-/// their weights so often.
+/// The samples that go through all layers of a network together, at most so many that the next layer finds the
+/// activations in the first-level cache: multiples of three of the widest registers, where the samples do not end
+/// before. Wide networks have no room there, and should not read their weights so often.
 fn sample_blocks(shape: Shape, node: &Node) -> impl Iterator<Item = (usize, Shape)> {
     let samples = match node.hidden {
         0..=40 => 240,
@@ -221,7 +222,7 @@ pub(crate) fn backward(
                 }
             }
             let mut add = |index: usize, matrix, first, d_out: &[f32], x: &[f32], bias| {
-                layer_gradient(shape, Columns { net, index, matrix, first, bias }, d_out, x, gradients);
+                layer_gradient(shape, WeightColumns { net, index, matrix, first, bias }, d_out, x, gradients);
             };
             add(2, matrices[2], 0, d_out, h2, true);
             add(1, matrices[1], 0, d_h2, h1, true);
@@ -234,7 +235,7 @@ pub(crate) fn backward(
 }
 
 /// Some columns of the weights of a layer.
-struct Columns<'a> {
+struct WeightColumns<'a> {
     net: &'a Net,
     index: usize,
     matrix: Matrix,
@@ -245,8 +246,8 @@ struct Columns<'a> {
 }
 
 /// Gradients of some of one layer's weights and of its biases, summed over tiles.
-fn layer_gradient(shape: Shape, columns: Columns<'_>, d_out: &[f32], x: &[f32], gradients: &mut Gradients<'_>) {
-    let Columns { net, index, matrix, first, bias } = columns;
+fn layer_gradient(shape: Shape, columns: WeightColumns<'_>, d_out: &[f32], x: &[f32], gradients: &mut Gradients<'_>) {
+    let WeightColumns { net, index, matrix, first, bias } = columns;
     let Matrix { outputs, pitch, .. } = matrix;
     let (w, b) = (net.weight[index] as usize, net.bias[index] as usize);
     // A layer's biases follow its weights in the arena (`plan::params`).

@@ -1,7 +1,7 @@
 //! Standard normals for a tile, the numbers of [`crate::rng::normals4`] with many samples side by side. The random words
 //! are the same; logarithm, sine and cosine are this room's own, so values agree to rounding.
 
-use super::math::{Lanes, cos_sin_turn, lanes_mut, ln};
+use super::math::{LaneArray, cos_sin_turn, lanes_mut, ln};
 use super::simd::{self, Kernel, Simd};
 use super::{LANES, Shape};
 use crate::rng::{self, Stream};
@@ -44,7 +44,8 @@ impl Kernel for Add<'_> {
                 for i in 0..LANES {
                     let mut row = numbers.first_row + (at + i) as u64;
                     if numbers.group_rows > 0 {
-                        step[i] += (row / u64::from(numbers.group_rows)) as u32;
+                        // Behind the last group only padding follows, for which there may be no number.
+                        step[i] = step[i].wrapping_add((row / u64::from(numbers.group_rows)) as u32);
                         row %= u64::from(numbers.group_rows);
                     }
                     let number = row * groups as u64 + group as u64;
@@ -86,7 +87,7 @@ fn philox(counter: [[u32; LANES]; 4], mut key: [u32; 2]) -> [[u32; LANES]; 4] {
 
 /// Two rows of words to two rows of standard normals.
 #[inline(always)]
-fn box_muller<S: Simd>(u0: &[u32; LANES], u1: &[u32; LANES]) -> [Lanes; 2] {
+fn box_muller<S: Simd>(u0: &[u32; LANES], u1: &[u32; LANES]) -> [LaneArray; 2] {
     let mut normals = [[0.0; LANES]; 2];
     for i in 0..LANES {
         let r = (-2.0 * ln::<S>(rng::unit_f32(u0[i]))).max(0.0).sqrt();

@@ -109,7 +109,9 @@ pub fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[
             let (top, extent) = (6.0 + k as f64 * step, extent_of(side));
             let centred = Label::new(HPos::Left, VPos::Center).size(TITLE);
             let room = if has_map { curves + 20.0 } else { curves };
-            page.text(&fit(&side.title(&row.title, extent), TITLE, room), [MARGIN, top + 15.0], centred);
+            let notes = side.notes(extent);
+            let title = if notes.is_empty() { row.title.clone() } else { format!("{} ({notes})", row.title) };
+            page.text(&fit(&title, TITLE, room), [MARGIN, top + 15.0], centred);
             for (n, outline) in side.finite.iter().enumerate() {
                 let at = [MARGIN + (n % ACROSS) as f64 * CELL, top + HEAD + (n / ACROSS) as f64 * CELL];
                 draw(page, outline, Rect::new(at[0], at[1], CELL, CELL), extent);

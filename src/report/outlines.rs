@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::page::{Label, MUTED, Page, RED, Rect, TEXT, TITLE, fit, save};
+use super::page::{Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save};
 use crate::error::{Error, Result};
 
 /// A closed curve.
@@ -40,7 +40,7 @@ const DASH: f64 = 3.0;
 ///
 /// All have the same scale, that of the true ones where there are any, and each is moved to the middle of its cell. One
 /// too large for its cell is shrunk to fit and drawn in grey with the factor beside it. Outlines with points that are
-/// not finite are left out and counted in the title.
+/// not finite are left out and counted below the title.
 pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
     let sides = [Side::new(sampled, SHOWN), Side::new(truth, SHOWN)];
     let scale_by = if sides[1].finite.is_empty() { &sides[0] } else { &sides[1] };
@@ -59,9 +59,13 @@ pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&s
     save(path, width, top + rows as f64 * cell + margin, |page| {
         for (k, (side, title)) in shown.iter().enumerate() {
             let left = margin + k as f64 * (grid + gap);
-            let title = side.title(title, extent);
-            let label = Label::new(HPos::Center, VPos::Center).size(TITLE);
-            page.text(&fit(&title, TITLE, grid), [left + grid / 2.0, 20.0], label);
+            let notes = side.notes(extent);
+            let middle = if notes.is_empty() { 20.0 } else { 13.0 };
+            let label = Label::new(HPos::Center, VPos::Center);
+            page.text(&fit(title, TITLE, grid), [left + grid / 2.0, middle], label.size(TITLE));
+            if !notes.is_empty() {
+                page.text(&fit(&notes, SMALL, grid), [left + grid / 2.0, 29.0], label.color(MUTED));
+            }
             for (n, outline) in side.finite.iter().enumerate() {
                 let at = [left + (n % columns) as f64 * cell, top + (n / columns) as f64 * cell];
                 draw(page, outline, Rect::new(at[0], at[1], cell, cell), extent);
@@ -100,12 +104,12 @@ impl<'a> Side<'a> {
         Self { finite: finite.into_iter().take(shown).collect(), broken, total: all.len() }
     }
 
-    pub(super) fn title(&self, title: &str, extent: f64) -> String {
+    /// What to know of this side besides its title; nothing where all of it is as it should be.
+    pub(super) fn notes(&self, extent: f64) -> String {
         let broken = (self.broken > 0).then(|| format!("{} not finite left out", self.broken));
         let shrunk = self.finite.iter().any(|o| shrink(middle_and_extent(&o.points).1, extent) > 1.0);
         let shrunk = shrunk.then(|| "grey ÷k: shrunk to fit".to_owned());
-        let notes: Vec<_> = broken.into_iter().chain(shrunk).collect();
-        if notes.is_empty() { title.to_owned() } else { format!("{title} ({})", notes.join(", ")) }
+        broken.into_iter().chain(shrunk).collect::<Vec<_>>().join(", ")
     }
 }
 

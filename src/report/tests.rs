@@ -152,8 +152,12 @@ fn outlines_side_by_side() {
     // A curve far too large is cut off at its cell.
     sampled[5].points.iter_mut().flatten().for_each(|v| *v *= 5.0);
     let truth: Vec<Outline> = (0..16).map(|_| lens(&mut noise, false)).collect();
-    outlines(&folder.path("outlines"), &sampled, &truth, ["samples", "data"]).unwrap();
-    check(&folder.path("outlines"), &["samples (1 not finite left out, grey ÷k: shrunk to fit)", "data"]);
+    // The longest titles of a training.
+    let titles =
+        ["samples given centre and rotation (red), ratio 0.52", "data with nearly these; green: its own diameter"];
+    outlines(&folder.path("outlines"), &sampled, &truth, titles).unwrap();
+    let notes = "1 not finite left out, grey ÷k: shrunk to fit";
+    check(&folder.path("outlines"), &[titles[0], notes, titles[1]]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::flow::ModelFile;
 
 /// The columns of rows [y, x].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Columns {
+pub(super) struct RowColumns {
     /// C.
     pub(super) cond_dim: usize,
     /// N.
@@ -32,7 +32,7 @@ const PREFIX: &str = "given.";
 
 /// Reads the rows [y, x] that the settings ask for, the columns of x from `path`. They lie inside the bounds that the
 /// settings, or the model to start from, have.
-pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Result<(Table, Columns)> {
+pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Result<(Table, RowColumns)> {
     let data = &config.data;
     let chosen = data.columns.as_ref().map(|columns| columns.0.as_slice());
     let modelled = || match chosen {
@@ -75,7 +75,7 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
 }
 
 /// Rows in memory: conditions, where the settings name some, come first.
-pub(super) fn in_memory(config: &Config, table: Table) -> Result<(Table, Columns)> {
+pub(super) fn in_memory(config: &Config, table: Table) -> Result<(Table, RowColumns)> {
     match &config.data.given {
         Some(Given::Columns(given)) => {
             let parts = table.parts(&given.0, None)?;
@@ -90,7 +90,7 @@ pub(super) fn in_memory(config: &Config, table: Table) -> Result<(Table, Columns
 }
 
 /// Rows [y, x].
-fn joined(y: Option<Table>, x: Table, one_table: bool) -> Result<(Table, Columns)> {
+fn joined(y: Option<Table>, x: Table, one_table: bool) -> Result<(Table, RowColumns)> {
     let (dim, names) = (x.dim(), x.columns.clone());
     let (rows, of_y) = match y {
         None => (x, Vec::new()),
@@ -105,11 +105,11 @@ fn joined(y: Option<Table>, x: Table, one_table: bool) -> Result<(Table, Columns
         }
     };
     let numbers = rows.file_numbers().to_vec();
-    let columns = Columns { cond_dim: rows.dim() - dim, dim, y: of_y, x: names, numbers, one_table };
+    let columns = RowColumns { cond_dim: rows.dim() - dim, dim, y: of_y, x: names, numbers, one_table };
     Ok((rows, columns))
 }
 
-impl Columns {
+impl RowColumns {
     /// Those of simulated rows.
     pub(super) fn simulated(y: Vec<String>, x: Vec<String>) -> Self {
         let (cond_dim, dim) = (y.len(), x.len());

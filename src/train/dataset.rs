@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::columns::{self, Columns};
+use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, Preset, preset};
 use crate::data::Shapes;
@@ -141,7 +141,7 @@ impl Dataset {
 /// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
 pub(super) struct Rows {
     name: String,
-    columns: Columns,
+    columns: RowColumns,
     /// Columns of a row that lost much by rounding, from 0.
     coarse: Vec<usize>,
     train: Arc<[f32]>,
@@ -242,7 +242,7 @@ fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
     let data = &config.data;
     let observed = config.model.kind != Kind::Flow;
     let seen = if observed { shapes.observation_names() } else { Vec::new() };
-    let columns = Columns::simulated(seen, shapes.column_names());
+    let columns = RowColumns::simulated(seen, shapes.column_names());
     let mut train = zeros("data.rows", data.rows.unwrap_or(1), columns.row())?;
     let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), columns.row())?;
     let fill = |rows: &mut [f32], first| match observed {

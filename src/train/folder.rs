@@ -17,7 +17,7 @@ use super::checkpoint::{Checkpoint, Store};
 use super::{clock, manifest};
 use crate::data::atomic::remove_temporaries;
 use crate::error::{Error, Result};
-use crate::flow::ModelFile;
+use crate::flow::{ModelFile, open_tensors};
 
 /// The folder of a run. Holding one keeps other processes from training into it.
 #[derive(Debug)]
@@ -235,6 +235,7 @@ pub fn config_of(run: &Path) -> PathBuf {
 /// Those of [`model_of`], [`ModelFile::read`] and [`Checkpoint::read`].
 pub fn read_model(run: &Path) -> Result<ModelFile> {
     let path = model_of(run)?;
+    open_tensors(&path)?;
     if !Checkpoint::is_one(&path) {
         return ModelFile::read(&path);
     }

@@ -1,13 +1,13 @@
 //! What the user should know about the rows of a table before a model is trained on them.
 
-use super::columns::Columns;
+use super::columns::RowColumns;
 use crate::plan::Kind;
 
 /// Fewer training rows than these teach nothing.
 const FEW_ROWS: usize = 20;
 
 /// Notes on rows [y, x] in the user's units. Columns that rounding made `coarse` are told elsewhere.
-pub(super) fn of_rows(values: &[f32], columns: &Columns, coarse: &[usize], kind: Kind) -> Vec<String> {
+pub(super) fn of_rows(values: &[f32], columns: &RowColumns, coarse: &[usize], kind: Kind) -> Vec<String> {
     let mut notes = Vec::new();
     let dim = columns.row();
     let rows = values.len() / dim;
@@ -35,7 +35,7 @@ pub(super) fn of_rows(values: &[f32], columns: &Columns, coarse: &[usize], kind:
 }
 
 /// Notes on columns that are constant.
-pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &Columns) -> Vec<String> {
+pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &RowColumns) -> Vec<String> {
     let (of_y, of_x): (Vec<_>, Vec<_>) = constant.partition(|&c| c < columns.cond_dim);
     let mut notes = Vec::new();
     if !of_x.is_empty() {

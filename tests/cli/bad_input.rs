@@ -114,11 +114,15 @@ fn existing_outputs_stay_without_force() {
 fn outputs_that_cannot_be_written_are_named() {
     let place = Place::new();
     place.trained();
-    for (name, word) in
-        [("no/such/x.npy", "x.npy"), ("run", "run"), ("x.parquet", ".npy or .csv"), ("x", ".npy or .csv")]
-    {
-        place.line(&format!("sample run -n 3 -o {name} --device cpu")).fails(1, &[word]);
-        place.line(&format!("simulate lens -n 3 -o {name}")).fails(1, &[word]);
+    for (name, code, word) in [
+        ("no/such/x.npy", 1, "x.npy"),
+        ("run", 2, "run"),
+        ("x.parquet", 2, ".npy or .csv"),
+        ("x.xls", 2, "not as .xls"),
+        ("x", 2, ".npy or .csv"),
+    ] {
+        place.line(&format!("sample run -n 3 -o {name} --device cpu")).fails(code, &[name, word]);
+        place.line(&format!("simulate lens -n 3 -o {name}")).fails(code, &[name, word]);
     }
     for line in [
         "encode run table.csv -o z.npy --log-det no/such/x.npy --device cpu",

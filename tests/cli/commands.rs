@@ -318,6 +318,11 @@ fn kernels_are_timed() {
     for word in ["one thread", "networks_backward", "152 x 152", "tiles", "share"] {
         assert!(text.contains(word), "no `{word}` in {text}");
     }
+    // Every heading stands above its columns.
+    for heading in ["  operation  ", "      operation  "] {
+        let mut below = text.lines().skip_while(|line| !line.starts_with(heading)).map(str::len);
+        assert!(below.next().is_some_and(|width| below.next() == Some(width)), "{heading}: {text}");
+    }
 }
 
 #[test]

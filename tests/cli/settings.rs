@@ -268,6 +268,7 @@ fn threads_and_device_have_one_variable_each_for_every_command() {
         run(&format!("{sample} --threads 2"), &[device("cpu"), threads("many")]).good().stderr.contains("2 threads")
     );
     run("sample run -n 2 --device cpu", &[threads("many")]).fails(2, &["HINTFLOW_RUN__THREADS", "many"]);
+    run("bench kernels --case small --device cpu", &[threads("many")]).fails(2, &["HINTFLOW_RUN__THREADS", "many"]);
     run("sample run -n 2", &[device("nonesuch")]).fails(4, &["nonesuch"]);
     run("train table.csv --device cpu --out x", &[threads("many")]).fails(2, &["run.threads", "many"]);
     let tune = |word| ("HINTFLOW_RUN__TUNE", word);

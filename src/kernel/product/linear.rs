@@ -121,7 +121,9 @@ impl<const FETCH: bool> Linear<'_, FETCH> {
         let mut v = 0;
         while v < vectors {
             let at = v * S::WIDTH;
-            // One vector alone would wait for its loads: it borrows one of the tile before.
+            // One vector left over would wait for its loads in a tile of its own. Where one would be, this tile takes a vector
+            // less, so that two tiles have two vectors instead of three and one. Of tiles of two none is left over: registers
+            // that allow no more are at most half as wide as a lane group, and widths are whole groups.
             let now = if (vectors - v) % V == 1 && vectors - v > 1 { V - 1 } else { V.min(vectors - v) };
             match now {
                 1 => self.outputs::<S, 1, O>(at),

@@ -31,7 +31,7 @@
 //! - Weights of layers wider than 160 transposed before their data gradient, so that they are read in order: cross4d0 at 495
 //!   instead of 490 ms, cross4 at 640 instead of 653.
 //! - One vector of samples left over, in a tile of its own: its loads take longer than its products, 9 % of the whole at 160
-//!   samples. The last two tiles now share what is left.
+//!   samples. Two tiles now have two vectors each.
 //! - Intrinsics in closures (`array::from_fn`): closures do not inherit the instruction set, so each became a call; with AVX2
 //!   these calls were a seventh of a step. Loops over arrays are unrolled just as well.
 //! - The `gemm` crate: lens1 took twice the time, since layers of 5 to 80 features are mostly packing to it.

@@ -29,9 +29,13 @@ fn check_products() {
     for (width, stride) in [(16, 48), (32, 48), (48, 48), (80, 112), (304, 304)] {
         let shape = Shape { stride, width, rows: width };
         // With the last the matrix is wide.
-        for n in [1, 2, 3, 4, 5, 7, 13, 16, 193] {
-            for k in [0, 1, 2, 3, 4, 5, 8, 14, 29, 47, 50] {
-                let w = numbers(1, n * k);
+        for n in (1..=16).chain([193]) {
+            // Whole matrices, and the last columns of wider ones, as those that belong to conditions.
+            let sizes = [0, 1, 2, 3, 4, 5, 8, 14, 17, 29, 33, 36, 38, 47, 50, 57].map(|k| [(k, k), (k, k + 5)]);
+            for (k, pitch) in sizes.into_iter().flatten() {
+                let matrix = Matrix { outputs: n, inputs: k, pitch };
+                let first = pitch - k;
+                let w = &numbers(1, n * pitch)[first..];
                 let x = numbers(2, k * stride);
                 let d = numbers(3, n * stride);
                 let bias = numbers(4, n);
@@ -39,9 +43,9 @@ fn check_products() {
 
                 let mut out = numbers(5, n * stride);
                 let before = out.clone();
-                forward(shape, Matrix::whole(n, k), &w, &x, &mut out, Start::Bias(&bias), End::Relu);
+                forward(shape, matrix, w, &x, &mut out, Start::Bias(&bias), End::Relu);
                 let mut sum = before.clone();
-                forward(shape, Matrix::whole(n, k), &w, &x, &mut sum, Start::Add, End::Linear);
+                forward(shape, matrix, w, &x, &mut sum, Start::Add, End::Linear);
                 for o in 0..n {
                     for r in 0..stride {
                         let at = o * stride + r;
@@ -49,7 +53,7 @@ fn check_products() {
                             assert_eq!((out[at], sum[at]), (before[at], before[at]), "padding was written");
                             continue;
                         }
-                        let product: f64 = (0..k).map(|i| f(w[o * k + i]) * f(x[i * stride + r])).sum();
+                        let product: f64 = (0..k).map(|i| f(w[o * pitch + i]) * f(x[i * stride + r])).sum();
                         assert_close("relu", out[at], (product + f(bias[o])).max(0.0));
                         assert_close("add", sum[at], product + f(before[at]));
                     }
@@ -57,30 +61,36 @@ fn check_products() {
 
                 let mask = numbers(6, k * stride);
                 let mut d_x = vec![9.0; k * stride];
-                data_gradient(shape, Matrix::whole(n, k), &w, &d, &mut d_x, Start::Zero, End::Mask(&mask));
+                data_gradient(shape, matrix, w, &d, &mut d_x, Start::Zero, End::Mask(&mask));
                 for i in 0..k {
                     for r in 0..width {
-                        let product: f64 = (0..n).map(|o| f(w[o * k + i]) * f(d[o * stride + r])).sum();
+                        let product: f64 = (0..n).map(|o| f(w[o * pitch + i]) * f(d[o * stride + r])).sum();
                         let want = if mask[i * stride + r] > 0.0 { product } else { 0.0 };
                         assert_close("data gradient", d_x[i * stride + r], want);
                     }
                 }
 
-                let mut d_w = numbers(7, n * k);
+                let mut d_w = numbers(7, n * pitch);
                 let mut d_b = numbers(8, n);
                 let (w_before, b_before) = (d_w.clone(), d_b.clone());
-                weight_gradient(shape, Matrix::whole(n, k), &d, &x, &mut d_w, Some(&mut d_b), false);
-                let (mut fresh_w, mut fresh_b) = (vec![f32::NAN; n * k], vec![f32::NAN; n]);
-                weight_gradient(shape, Matrix::whole(n, k), &d, &x, &mut fresh_w, Some(&mut fresh_b), true);
+                let (mut alone, mut fresh_w, mut fresh_b) = (d_w.clone(), d_w.clone(), vec![f32::NAN; n]);
+                weight_gradient(shape, matrix, &d, &x, &mut d_w[first..], Some(&mut d_b), false);
+                weight_gradient(shape, matrix, &d, &x, &mut fresh_w[first..], Some(&mut fresh_b), true);
+                weight_gradient(shape, matrix, &d, &x, &mut alone[first..], None, false);
+                assert_eq!(alone, d_w, "weights do not depend on whether biases are wanted");
                 for o in 0..n {
                     let row = |r: usize| f(d[o * stride + r]);
                     let sum: f64 = (0..width).map(row).sum();
                     assert_close("bias", d_b[o], f(b_before[o]) + sum);
                     assert_close("fresh bias", fresh_b[o], sum);
+                    for at in o * pitch..o * pitch + first {
+                        assert_eq!((d_w[at], fresh_w[at]), (w_before[at], w_before[at]), "another column was written");
+                    }
                     for i in 0..k {
+                        let at = o * pitch + first + i;
                         let sum: f64 = (0..width).map(|r| row(r) * f(x[i * stride + r])).sum();
-                        assert_close("weight", d_w[o * k + i], f(w_before[o * k + i]) + sum);
-                        assert_close("fresh weight", fresh_w[o * k + i], sum);
+                        assert_close("weight", d_w[at], f(w_before[at]) + sum);
+                        assert_close("fresh weight", fresh_w[at], sum);
                     }
                 }
             }

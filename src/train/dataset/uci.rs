@@ -1,6 +1,6 @@
 //! Rows of a UCI data set: its training part, scored on its test part. They are normalised already.
 
-use super::{Columns, Rows};
+use super::{RowColumns, Rows};
 use crate::config::{Config, Preset};
 use crate::data::uci::Parts;
 use crate::error::{Error, Result};
@@ -22,6 +22,6 @@ pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
         };
         train.truncate(wanted * dim);
     }
-    let columns = Columns::simulated(Vec::new(), columns);
+    let columns = RowColumns::simulated(Vec::new(), columns);
     Ok(Rows { name: preset.name().into(), columns, coarse: Vec::new(), train: train.into(), test, notes })
 }
