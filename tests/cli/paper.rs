@@ -39,10 +39,26 @@ fn a_figure_without_a_model_is_drawn_at_once() {
 }
 
 #[test]
+fn data_sets_without_files_are_named_in_their_rows() {
+    let place = Place::new();
+    place.line("reproduce uci --out paper --device cpu").good();
+    let table = place.text("paper/tables/uci.md");
+    let rows: Vec<_> = table.lines().filter(|line| line.contains("needs ")).collect();
+    assert_eq!(rows.len(), 12, "{table}");
+    assert!(
+        rows[5].contains("needs MiniBooNE_PID.txt or miniboone/data.npy") && rows[5].contains("-14.547"),
+        "{table}"
+    );
+    // A folder that holds none of them is no help.
+    place.line("reproduce uci --out paper --device cpu --uci .").good();
+    assert_eq!(place.text("paper/tables/uci.md"), table);
+}
+
+#[test]
 fn tables_grow_and_nothing_is_trained_twice() {
     let place = Place::new();
     let command = |only: &str, more: &str| {
-        format!("reproduce lens_unconditional uci --out paper --device cpu --only {only} {TINY} {more}")
+        format!("reproduce lens_unconditional --out paper --device cpu --only {only} {TINY} {more}")
     };
     let first = place.line(&command("rnvp-1", "")).good();
     assert!(first.stderr.contains("lens-rnvp-1-s1 (1 of 1)"), "{}", first.stderr);
@@ -53,7 +69,6 @@ fn tables_grow_and_nothing_is_trained_twice() {
     assert!(row(&table, "| 1 | RealNVP |").contains("0.370 ± 0.000"), "the paper's number: {table}");
     assert!(row(&table, "| 2 | recursive |").contains("not run"), "{table}");
     assert!(table.contains("train.epochs=2"), "what is not the experiment's own setting is told: {table}");
-    assert!(place.text("paper/tables/uci.md").contains("needs MiniBooNE_PID.txt"));
     let csv = place.text("paper/tables/lens_unconditional.csv");
     assert!(csv.lines().all(|line| line.split(',').count() == 11) && csv.lines().count() == 17, "{csv}");
 
