@@ -1,8 +1,8 @@
 //! The paper's experiments as rows of one table: every table and figure by its name, trained, measured and written beside
 //! the paper's numbers.
 //!
-//! [`model`] says which models there are and with which settings each is trained, [`table`] which tables they make,
-//! [`figure`] which figures, [`published`] what the paper reports. [`reproduce`] trains what is not trained, measures what is
+//! `model` says which models there are and with which settings each is trained, `table` which tables they make,
+//! `figure` which figures, `published` what the paper reports. [`reproduce`] trains what is not trained, measures what is
 //! not measured, and writes:
 //!
 //! ```text
@@ -41,9 +41,9 @@ use lab::Lab;
 /// A table or a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A table, by its place in [`table::all`].
+    /// A table, by its place in `table::all`.
     Table(usize),
-    /// A figure, by its place in [`figure::ALL`].
+    /// A figure, by its place in `figure::ALL`.
     Figure(usize),
 }
 
