@@ -31,13 +31,23 @@ pub struct GalleryRow {
 pub enum GalleryMap {
     /// Correlations, from -1 to 1.
     Correlation(Correlation),
-    /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one scale.
+    /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one scale, that of
+    /// the row in the middle; what is beyond it has the darkest colour.
     Difference {
         /// The differences.
         values: Vec<Option<f64>>,
         /// Their mean over pairs of different columns.
         mean: Option<f64>,
     },
+}
+
+impl GalleryMap {
+    fn largest_difference(&self) -> Option<f64> {
+        match self {
+            Self::Correlation(_) => None,
+            Self::Difference { values, .. } => values.iter().flatten().copied().reduce(f64::max),
+        }
+    }
 }
 
 /// How large curves are drawn.
@@ -91,12 +101,10 @@ pub fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[
         GalleryScale::Common => middle,
         GalleryScale::Own => usual_extent(&side.finite).unwrap_or(middle),
     };
-    let largest = rows.iter().filter_map(|row| match &row.map {
-        Some(GalleryMap::Difference { values, .. }) => Some(values.iter().flatten().copied().fold(0.0, f64::max)),
-        _ => None,
-    });
-    // As small a range as shows that there is no difference.
-    let range = largest.fold(1e-3, f64::max);
+    let mut largest: Vec<f64> = rows.iter().filter_map(|row| row.map.as_ref()?.largest_difference()).collect();
+    largest.sort_by(f64::total_cmp);
+    // As small a range as shows that there is no difference; where one model is far off, the others can still be told apart.
+    let range = largest.get(largest.len().saturating_sub(1) / 2).copied().unwrap_or(0.0).max(1e-3);
     let curves = ACROSS as f64 * CELL;
     let has_map = rows.iter().any(|row| row.map.is_some());
     let numbers = if has_map { 24.0 + MAP + 10.0 + BAR + 52.0 } else { 0.0 };
