@@ -80,17 +80,13 @@ wanted() { # step or sample
 }
 
 # Lines of JSON to "round program case what milliseconds".
-collect() { # round program
-    local part
-    for part in step sample; do
-        if wanted "$part"; then
-            if ! grep -q "\"${part}_ms\"" "$scratch/lines"; then
-                failed=yes
-                echo "compare.sh: $2 printed no ${part}_ms" >&2
-            fi
-            sed -n "s/.*\"case\": *\"\([^\"]*\)\".*\"${part}_ms\": *\([0-9.]*\).*/$1 $2 \1 $part \2/p" "$scratch/lines" >>"$results"
-        fi
-    done
+collect() { # round program part
+    wanted "$3" || return 0
+    if ! grep -q "\"${3}_ms\"" "$scratch/lines"; then
+        failed=yes
+        echo "compare.sh: $2 printed no ${3}_ms" >&2
+    fi
+    sed -n "s/.*\"case\": *\"\([^\"]*\)\".*\"${3}_ms\": *\([0-9.]*\).*/$1 $2 \1 $3 \2/p" "$scratch/lines" >>"$results"
 }
 
 torch() { # round cases
@@ -104,7 +100,8 @@ torch() { # round cases
         echo "compare.sh: PyTorch failed on $*:" >&2
         tail -n 3 "$scratch/errors" >&2
     fi
-    collect "$round" torch
+    collect "$round" torch step
+    collect "$round" torch sample
 }
 
 ours() { # round cases
@@ -117,7 +114,7 @@ ours() { # round cases
             echo "compare.sh: hintflow bench $part failed on $2:" >&2
             tail -n 3 "$scratch/errors" >&2
         fi
-        collect "$1" hintflow
+        collect "$1" hintflow "$part"
     done
 }
 
