@@ -19,7 +19,7 @@ use super::{Done, interrupt, output};
 /// Size of trainings and measurements.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Scale {
-    /// Everything in a quarter of an hour: short trainings, few draws
+    /// Everything in small: short trainings, few draws
     Quick,
     /// The paper's settings
     Paper,
@@ -36,7 +36,7 @@ impl From<Scale> for paper::Scale {
 
 const EXAMPLES: &str = "\
 Examples:
-  hintflow reproduce all                                       everything in small, in a quarter of an hour
+  hintflow reproduce all                                       everything in small
   hintflow reproduce lens_unconditional --scale paper          four models, three trainings of each
   hintflow reproduce cross_unconditional --scale paper --runs 1 --only rnvp-4,recursive-4
   hintflow reproduce uci --scale paper --uci ~/maf/data        from the files of the archive of the MAF paper

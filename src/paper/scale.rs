@@ -8,7 +8,7 @@ use super::{Model, Size};
 /// Size of trainings and measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A quarter of an hour for everything on two cores: short trainings on few rows, Cross with a quarter of the parameters
+    /// Short trainings on few rows, Cross with a quarter of the parameters
     /// or of the width. Shows that all is in its place; the numbers are not the paper's.
     Quick,
     /// The paper's settings.
