@@ -10,6 +10,7 @@ pub(crate) mod couple;
 pub(crate) mod gather;
 pub(crate) mod loss;
 pub(crate) mod math;
+pub(crate) mod memory;
 pub(crate) mod mix;
 pub(crate) mod networks;
 pub(crate) mod normals;
@@ -18,24 +19,21 @@ pub(crate) mod reflect;
 pub(crate) mod simd;
 pub(crate) mod walk;
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::ops::Range;
 
 use crate::buffer::Buffer;
+use memory::Floats;
 
 /// Samples are padded to a multiple of this: the widest SIMD register.
 pub(crate) const LANES: usize = 16;
 
 /// The activation arena for one tile of samples.
 pub(crate) struct Tile {
-    lines: Box<[Line]>,
+    values: Floats,
     stride: usize,
     rows: usize,
 }
-
-/// A cache line: every row of a tile begins with one, so that no vector load crosses a line.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(64))]
-struct Line([f32; LANES]);
 
 /// Gradients of the weights, summed over tiles, in the layout of the weights.
 pub(crate) struct Gradients<'a> {
@@ -60,9 +58,11 @@ impl Tile {
     pub(crate) fn new(arena_rows: u32, capacity: usize) -> Self {
         // An odd number of lane groups: power-of-two distances would put all features into the same cache sets.
         let stride = LANES * (capacity.div_ceil(LANES) | 1);
-        // Zeroed by the system, so that rows that no kernel touches cost no memory.
-        let lines = bytemuck::allocation::zeroed_slice_box(arena_rows as usize * stride / LANES);
-        Self { lines, stride, rows: capacity }
+        let len = arena_rows as usize * stride;
+        // As every other allocation that fails.
+        let layout = || Layout::array::<f32>(len).unwrap_or(Layout::new::<f32>());
+        let values = Floats::zeroed(len).unwrap_or_else(|| handle_alloc_error(layout()));
+        Self { values, stride, rows: capacity }
     }
 
     /// Samples the arena has room for.
@@ -86,13 +86,13 @@ impl Tile {
 
     /// The features of one buffer.
     pub(crate) fn get(&self, buffer: Buffer) -> &[f32] {
-        &bytemuck::cast_slice(&self.lines)[self.range(buffer)]
+        &self.values[self.range(buffer)]
     }
 
     /// Several buffers at once, all of them writable. They must not overlap.
     pub(crate) fn split<const N: usize>(&mut self, buffers: [Buffer; N]) -> [&mut [f32]; N] {
         let ranges = buffers.map(|b| self.range(b));
-        match bytemuck::cast_slice_mut(&mut self.lines).get_disjoint_mut(ranges) {
+        match self.values.get_disjoint_mut(ranges) {
             Ok(slices) => slices,
             Err(e) => unreachable!("buffers of an operation overlap or lie outside the arena: {e}"),
         }
@@ -126,7 +126,7 @@ impl Tile {
 
     /// Bytes of the arena.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.lines)
+        size_of_val(&*self.values)
     }
 }
 

