@@ -7,12 +7,14 @@
 //! Letters: B samples; N the columns that a map transforms, with two lanes those of [y, x]; C the conditions that its
 //! networks are given beside them, none in a `flow`. Shapes are (features, samples).
 
+mod compact;
 mod shortcuts;
 
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::plan::Plan;
+pub(crate) use compact::compact;
 pub(crate) use shortcuts::{shortcuts, uses};
 
 /// Index into [`Plan::stages`].

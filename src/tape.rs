@@ -57,6 +57,8 @@ pub(crate) struct Tape {
     /// Buffers that no map may overwrite.
     held: HashSet<Buffer>,
     gradients: HashMap<Buffer, Buffer>,
+    /// Released gradient buffers, the last one at the end.
+    spare_gradients: Vec<Buffer>,
     inputs: Vec<Buffer>,
 }
 
@@ -103,6 +105,7 @@ impl Tape {
             spares: Vec::new(),
             held: HashSet::new(),
             gradients: HashMap::new(),
+            spare_gradients: Vec::new(),
             inputs: Vec::new(),
         }
     }
@@ -244,10 +247,22 @@ impl Tape {
         [shared.part(0, rows), shared.part(rows, rows)]
     }
 
-    /// The gradient buffer of an activation; the same one each time.
+    /// The gradient buffer of an activation; the same one each time, until it is released.
     pub(crate) fn gradient(&mut self, of: Buffer) -> Buffer {
-        let arena = &mut self.arena;
-        *self.gradients.entry(of).or_insert_with(|| arena.alloc(of.rows))
+        let Self { arena, spare_gradients, .. } = self;
+        *self.gradients.entry(of).or_insert_with(|| {
+            let mut spares = (0..spare_gradients.len()).filter(|&i| spare_gradients[i].rows == of.rows);
+            // Not the last one: a dispatch of two operations reads it and writes this.
+            match (spares.next(), spares.next()) {
+                (Some(first), Some(_)) => spare_gradients.remove(first),
+                _ => arena.alloc(of.rows),
+            }
+        })
+    }
+
+    /// Leaves the gradient buffer of an activation to the next one, which so finds it in cache.
+    fn release_gradient(&mut self, of: Buffer) {
+        self.spare_gradients.extend(self.gradients.remove(&of));
     }
 
     /// Records the loss of spec section 5; returns the per-sample loss, (1, B).
@@ -304,6 +319,7 @@ impl Tape {
                     let d_hidden = self.halves(stage, shared);
                     let slots = all_slots.part(0, plan.stages[stage].slot_rows);
                     self.ops.push(Op::NetworksBackward { stage, x: input, given, hidden, d_st, d_hidden, slots, d_x });
+                    self.release_gradient(to);
                 }
                 Map::Mix { mixes, from, to } => {
                     let input = match memory {
@@ -318,6 +334,7 @@ impl Tape {
                     for ((mix, from, _), (_, d_to, d_from)) in inputs.into_iter().zip(self.mixed(mixes, d_to, d_from)) {
                         self.ops.push(Op::MixBackward { mix, from, d_to, d_from });
                     }
+                    self.release_gradient(to);
                 }
             }
         }

@@ -82,6 +82,11 @@ impl SavedActivations {
         Self::ForBackward { shared }
     }
 
+    /// Rows that the networks of a stage leave something in.
+    pub(crate) fn rows(self, stage: &Stage) -> u32 {
+        stage.nodes.iter().map(|node| self.row(node, 1) + node.hidden).max().unwrap_or(0)
+    }
+
     /// The first row of network `which` of a node: s is 0, t is 1.
     fn row(self, node: &Node, which: u32) -> u32 {
         match self {

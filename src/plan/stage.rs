@@ -96,6 +96,13 @@ pub struct Stage {
     pub slot_rows: u32,
 }
 
+impl Stage {
+    /// The largest hidden width.
+    pub(crate) fn widest(&self) -> u32 {
+        self.nodes.first().map_or(0, |node| node.hidden)
+    }
+}
+
 /// The two networks of a coupling node, s and t.
 pub(super) type Nets = (Net, Net);
 

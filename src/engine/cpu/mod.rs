@@ -7,6 +7,7 @@ mod execute;
 mod profile;
 mod session;
 mod tiling;
+mod trim;
 
 use std::sync::Arc;
 

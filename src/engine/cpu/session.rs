@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::execute::{Model, Place};
 use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
+use super::trim::trim;
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::kernel::memory::Floats;
@@ -265,6 +266,7 @@ fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Ve
 
 impl Session for CpuSession {
     fn compile(&mut self, program: Program, _rows: usize) -> Result<ProgramId> {
+        let program = trim(&program);
         let first_writes = program.writes_every_gradient_once();
         let short = shortcuts(&program);
         let compiled = Compiled { program, first_writes, short, idle: Mutex::new(Vec::new()) };

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 
 use super::arrays::Arrays;
-use super::compact::compact;
 use super::device::{Device, Failure};
 use super::dispatch::{Dispatch, Recorded};
 use super::fit::{Fit, Room, TILE_STEP};
@@ -21,6 +20,7 @@ use super::record::{self, Bounds, KernelVariants, Recorder};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
+use super::trim::trim;
 use super::tune::Tuner;
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
 use crate::error::Result;
@@ -211,8 +211,8 @@ impl GpuSession {
     }
 
     /// The program without rows of hidden activations that are computed again.
-    fn compact(&self, program: &Program, recomputed: &[usize], variants: KernelVariants) -> Program {
-        compact(program, |stage| {
+    fn trim(&self, program: &Program, recomputed: &[usize], variants: KernelVariants) -> Program {
+        trim(program, |stage| {
             let tables = &self.tables.stages[stage];
             // Networks that run one by one go through these rows.
             let packed = variants.forward.is_some() && !tables.packs.is_empty();
@@ -276,7 +276,7 @@ impl Session for GpuSession {
         debug_assert_eq!(program.plan, self.plan, "a session runs programs of its own plan");
         let variants = self.tune(&program, rows)?;
         let recomputed = recomputed(&self.tables, &program, variants, rows, self.iterations);
-        let program = self.compact(&program, &recomputed, variants);
+        let program = self.trim(&program, &recomputed, variants);
         let fit = self.find_room(&program, rows)?;
         let recorded = self.record(&program, fit, variants, &recomputed)?;
         self.arrays.commands.reserve_launches(recorded.all().chain(&self.pack_weights).count())?;

@@ -1,8 +1,9 @@
 //! `out = w x` and `out = w^T x`: a register tile of a few vectors of samples times some outputs, weights broadcast, no
 //! packing and no padding of feature counts; bias, ReLU and its mask are fused into start and end.
 
-use super::{Matrix, fetch};
+use super::Matrix;
 use crate::kernel::Shape;
+use crate::kernel::memory::fetch;
 use crate::kernel::simd::{self, Kernel, Simd};
 
 /// What an output starts from.

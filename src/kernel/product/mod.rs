@@ -36,19 +36,6 @@
 //!   these calls were a seventh of a step. Loops over arrays are unrolled just as well.
 //! - The `gemm` crate: lens1 took twice the time, since layers of 5 to 80 features are mostly packing to it.
 
-/// Asks for the cache line of `floats[at]`, which a register tile needs at its end. Nothing happens where there is none.
-#[inline(always)]
-fn fetch(floats: &[f32], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: part of the base instruction set, and a hint: it never faults, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(floats.as_ptr().wrapping_add(at).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (floats, at);
-}
-
 mod linear;
 #[cfg(test)]
 mod tests;

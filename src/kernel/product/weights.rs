@@ -7,7 +7,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Matrix, fetch};
+use super::Matrix;
+use crate::kernel::memory::fetch;
 use crate::kernel::simd::{self, Kernel, Simd};
 use crate::kernel::{LANES, Shape};
 

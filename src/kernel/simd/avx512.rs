@@ -90,31 +90,26 @@ impl Simd for Avx512 {
     unsafe fn transpose(from: *const f32, from_stride: usize, rows: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: see above, and the caller's promise.
         unsafe {
-            let mut r = [_mm512_setzero_ps(); 16];
-            for (i, row) in r.iter_mut().enumerate().take(rows) {
-                *row = Self::load(from.add(i * from_stride));
-            }
-            // Within quarters: pairs of rows, then pairs of pairs. f[g][k]: rows 4 g .. 4 g + 4, columns k, k + 4, k + 8, k + 12.
-            let mut f = [[_mm512_setzero_ps(); 4]; 4];
-            for (f, r) in f.iter_mut().zip(r.chunks_exact(4)) {
-                let [a, b] = [_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpacklo_ps(r[2], r[3])];
-                let [c, d] = [_mm512_unpackhi_ps(r[0], r[1]), _mm512_unpackhi_ps(r[2], r[3])];
-                *f = [
-                    _mm512_shuffle_ps::<0x44>(a, b),
-                    _mm512_shuffle_ps::<0xee>(a, b),
-                    _mm512_shuffle_ps::<0x44>(c, d),
-                    _mm512_shuffle_ps::<0xee>(c, d),
-                ];
-            }
-            // Then the quarters themselves are a 4 x 4 transposition.
-            let [f0, f1, f2, f3] = f;
-            for (k, (((a, b), c), d)) in f0.into_iter().zip(f1).zip(f2).zip(f3).enumerate() {
-                let (ab_even, ab_odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
-                let (cd_even, cd_odd) = (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xdd>(c, d));
-                Self::store(_mm512_shuffle_f32x4::<0x88>(ab_even, cd_even), to.add(k * to_stride));
-                Self::store(_mm512_shuffle_f32x4::<0x88>(ab_odd, cd_odd), to.add((k + 4) * to_stride));
-                Self::store(_mm512_shuffle_f32x4::<0xdd>(ab_even, cd_even), to.add((k + 8) * to_stride));
-                Self::store(_mm512_shuffle_f32x4::<0xdd>(ab_odd, cd_odd), to.add((k + 12) * to_stride));
+            for k in 0..4 {
+                // Quarter g of q[i]: row 4 g + i, columns 4 k .. 4 k + 4.
+                let mut q = [_mm512_setzero_ps(); 4];
+                for (i, q) in q.iter_mut().enumerate() {
+                    for g in 0..4 {
+                        let row = 4 * g + i;
+                        if row < rows {
+                            let quarter = _mm_loadu_ps(from.add(row * from_stride + 4 * k));
+                            *q = _mm512_mask_broadcast_f32x4(*q, 0xf << (4 * g), quarter);
+                        }
+                    }
+                }
+                // Within quarters: pairs of rows, then pairs of pairs.
+                let [a, b] = [_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpacklo_ps(q[2], q[3])];
+                let [c, d] = [_mm512_unpackhi_ps(q[0], q[1]), _mm512_unpackhi_ps(q[2], q[3])];
+                let to = to.add(4 * k * to_stride);
+                Self::store(_mm512_shuffle_ps::<0x44>(a, b), to);
+                Self::store(_mm512_shuffle_ps::<0xee>(a, b), to.add(to_stride));
+                Self::store(_mm512_shuffle_ps::<0x44>(c, d), to.add(2 * to_stride));
+                Self::store(_mm512_shuffle_ps::<0xee>(c, d), to.add(3 * to_stride));
             }
         }
     }

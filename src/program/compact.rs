@@ -1,14 +1,12 @@
-//! Rows of the arena that nobody touches, left out: hidden activations of narrow nodes that are computed again instead of
-//! kept, which is most of them in a deep recursion. So more samples fit on the device at a time.
+//! Rows of the arena that nobody touches, left out.
 
+use super::{Op, Program, uses};
 use crate::buffer::Buffer;
-use crate::program::{Op, Program, uses};
 
-/// The program on an arena without the rows that no operation touches. `trim` says of a stage how many rows of its
-/// hidden buffers are in use, where not all are.
-pub(super) fn compact(program: &Program, trim: impl Fn(usize) -> Option<u32>) -> Program {
-    let trimmed = |op: &Op| trim_hidden(op, &trim);
-    let rows: Vec<Op> = program.rows.iter().map(trimmed).collect();
+/// The program with changed operations, on an arena without the rows that none of them touches.
+pub(crate) fn compact(program: &Program, change: impl Fn(&mut Op)) -> Program {
+    let mut rows = program.rows.clone();
+    rows.iter_mut().for_each(change);
     let mut used = vec![false; program.arena_rows as usize];
     let others = program.inputs.iter().chain(&program.outputs).copied();
     for buffer in rows.iter().flat_map(|op| uses(op).concat()).chain(others) {
@@ -30,25 +28,6 @@ pub(super) fn compact(program: &Program, trim: impl Fn(usize) -> Option<u32>) ->
         rows: rows.iter().map(|op| map(op, place)).collect(),
         ..program.clone()
     }
-}
-
-/// Without the rows of hidden buffers that are not in use.
-fn trim_hidden(op: &Op, trim: impl Fn(usize) -> Option<u32>) -> Op {
-    let mut op = op.clone();
-    match &mut op {
-        Op::Networks { stage, hidden, .. } => {
-            if let Some(rows) = trim(*stage) {
-                hidden.iter_mut().for_each(|b| b.rows = rows);
-            }
-        }
-        Op::NetworksBackward { stage, hidden, d_hidden, .. } => {
-            if let Some(rows) = trim(*stage) {
-                hidden.iter_mut().chain(d_hidden).for_each(|b| b.rows = rows);
-            }
-        }
-        _ => {}
-    }
-    op
 }
 
 /// The operation with other buffers.
@@ -80,12 +59,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::gpu::narrow::{recomputed, wide_rows};
-    use crate::engine::gpu::packs::Workgroup;
-    use crate::engine::gpu::panels::Panels;
-    use crate::engine::gpu::record::KernelVariants;
-    use crate::engine::gpu::tables::Tables;
-    use crate::flow::programs::{Name, record};
     use crate::plan::{Plan, Spec};
     use crate::tape::{Memory, Tape, Then};
 
@@ -102,12 +75,18 @@ mod tests {
         let program = tape.finish("test", vec![d_x], Then::Gradients);
 
         // Mixings, which this tape does not use, and so on, own no rows.
-        let all = compact(&program, |_| None);
+        let all = compact(&program, |_| ());
         assert_eq!(all.arena_rows, program.arena_rows);
         assert_eq!(all, program);
 
         let hidden = plan.stages[0].hidden_rows;
-        let less = compact(&program, |stage| (stage == 0).then_some(4));
+        let less = compact(&program, |op| match op {
+            Op::Networks { stage: 0, hidden, .. } => hidden.iter_mut().for_each(|b| b.rows = 4),
+            Op::NetworksBackward { stage: 0, hidden, d_hidden, .. } => {
+                hidden.iter_mut().chain(d_hidden).for_each(|b| b.rows = 4);
+            }
+            _ => {}
+        });
         // The gradients' buffers are shared with the other stage.
         assert_eq!(less.arena_rows, program.arena_rows - 2 * (hidden - 4));
         for (before, after) in program.rows.iter().zip(&less.rows) {
@@ -121,19 +100,5 @@ mod tests {
             };
             assert_eq!(disjoint(before), disjoint(after));
         }
-    }
-
-    /// NVIDIA's limit of an array; more tiles would be more dispatches.
-    #[test]
-    fn a_large_batch_of_a_deep_recursion_is_one_tile() {
-        let plan = Arc::new(Plan::new(&Spec { dim: 100, width: 263, blocks: 4, ..Spec::default() }).unwrap());
-        let workgroup = Workgroup { bytes: 49_152, threads: 512 };
-        let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
-        let program = record(Name::Step(Memory::Stored), &plan);
-        let recomputed = recomputed(&tables, &program, KernelVariants::default(), 10_000, None);
-        assert_eq!(recomputed.len(), 4);
-        let less = compact(&program, |id| Some(wide_rows(&plan.stages[id], &tables.stages[id])));
-        let bytes = |program: &Program| u64::from(program.arena_rows) * 10_016 * 4;
-        assert!(bytes(&program) > 1 << 31 && bytes(&less) < 1 << 30, "{} {}", bytes(&program), bytes(&less));
     }
 }
