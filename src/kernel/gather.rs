@@ -1,7 +1,8 @@
 //! `Gather`: rows of the resident data plus noise, and `Normal`: latent samples. Counters are those of [`crate::rng`].
 
-use super::Shape;
+use super::memory::fetch;
 use super::normals::{self, Numbers};
+use super::{LANES, Shape};
 use crate::rng::Stream;
 
 /// Where a tile of a batch comes from.
@@ -22,10 +23,17 @@ pub(crate) struct Rows<'a> {
     pub(crate) step: u32,
 }
 
+/// Rows between one that is copied and one that is fetched for later.
+const AHEAD: usize = 8;
+
 /// Fills `to` (N, samples); padding samples become 0.
 pub(crate) fn gather(shape: Shape, from: &Rows<'_>, to: &mut [f32]) {
     let columns = to.len() / shape.stride;
     for (r, &number) in from.order.iter().enumerate() {
+        // Rows lie anywhere in the data, so nothing but their numbers tells which come next.
+        if let Some(&later) = from.order.get(r + AHEAD) {
+            (0..columns).step_by(LANES).for_each(|c| fetch(from.data, later as usize * columns + c));
+        }
         let at = number as usize * columns;
         for (c, &value) in from.data[at..at + columns].iter().enumerate() {
             to[c * shape.stride + r] = value;
