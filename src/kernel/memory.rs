@@ -1,8 +1,12 @@
 //! Memory of the large arenas: zeros in pages of two megabytes, where the system lends them.
 //!
 //! A tile's features lie more than a kilobyte apart, so every few of them begin another page of four kilobytes, and an arena of
-//! 20 MB has more of these than a processor keeps addresses of. In turns on two cores, step of cross4 from 684 to 638 ms, of
-//! cross4d0 from 547 to 526 ms; small models, whose arenas are smaller than one large page, are as before.
+//! 20 MB has more of these than a processor keeps addresses of. In turns on two cores, step of cross4 from 648 to 614 ms, of
+//! cross4d0 from 530 to 485 ms; small models, whose arenas are smaller than one large page, are as before.
+//!
+//! What did not help once pages were large: weights of the next network and gradients of this one fetched in a burst before the
+//! products that need them (cross4 at 617 instead of 618 ms); tiles of 160, 208 or 400 samples instead of 304; networks up to
+//! 66 or 132 wide computed again instead of 40; blocks of 112, 160 or 320 samples instead of 240 for narrow networks.
 
 use std::ops::{Deref, DerefMut};
 
