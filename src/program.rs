@@ -63,7 +63,7 @@ pub(crate) enum Op {
         given: Buffer,
         /// (st_rows, B)
         st: Buffer,
-        /// Activations after the first and the second ReLU, (hidden_rows, B) each.
+        /// Activations after the first and the second ReLU, (at most hidden_rows, B) each.
         hidden: [Buffer; 2],
         /// Whether the backward operation comes later and wants the activations; otherwise `hidden` is scratch. An engine
         /// leaves there what it does not compute again: the CPU engine nothing of the first layer.
@@ -110,7 +110,7 @@ pub(crate) enum Op {
         given: Buffer,
         /// (st_rows, B), written
         st: Buffer,
-        /// Activations after the first and the second ReLU, (hidden_rows, B) each.
+        /// Activations after the first and the second ReLU, (at most hidden_rows, B) each.
         hidden: [Buffer; 2],
         /// Whether the activations are wanted later, as for [`Op::Networks`].
         keep: bool,
@@ -158,7 +158,7 @@ pub(crate) enum Op {
         hidden: [Buffer; 2],
         /// (st_rows, B), incoming gradient
         d_st: Buffer,
-        /// Scratch, (hidden_rows, B) each.
+        /// Scratch, (at most hidden_rows, B) each.
         d_hidden: [Buffer; 2],
         /// Scratch, (slot_rows, B): one row per node and upper column, so that no cell has two writers.
         slots: Buffer,

@@ -247,12 +247,18 @@ impl Tape {
         [shared.part(0, rows), shared.part(rows, rows)]
     }
 
+    /// The gradient of an activation that no operation has gone past: after [`Tape::backward`], that of its input.
+    pub(crate) fn gradient(&self, of: Buffer) -> Buffer {
+        let Some(gradient) = self.gradients.get(&of) else { panic!("no gradient of {of:?} is kept") };
+        *gradient
+    }
+
     /// The gradient buffer of an activation; the same one each time, until it is released.
-    pub(crate) fn gradient(&mut self, of: Buffer) -> Buffer {
+    fn gradient_buffer(&mut self, of: Buffer) -> Buffer {
         let Self { arena, spare_gradients, .. } = self;
         *self.gradients.entry(of).or_insert_with(|| {
             let mut spares = (0..spare_gradients.len()).filter(|&i| spare_gradients[i].rows == of.rows);
-            // Not the last one: a dispatch of two operations reads it and writes this.
+            // Not the last one: an engine may run the operation that read it and the one that writes this at once.
             match (spares.next(), spares.next()) {
                 (Some(first), Some(_)) => spare_gradients.remove(first),
                 _ => arena.alloc(of.rows),
@@ -268,7 +274,7 @@ impl Tape {
     /// Records the loss of spec section 5; returns the per-sample loss, (1, B).
     pub(crate) fn loss(&mut self, z: Buffer, log_det: Buffer) -> Buffer {
         let loss = self.arena.alloc(1);
-        let (d_z, d_log_det) = (self.gradient(z), self.gradient(log_det));
+        let (d_z, d_log_det) = (self.gradient_buffer(z), self.gradient_buffer(log_det));
         self.ops.push(Op::Loss { z, log_det, loss, d_z, d_log_det });
         loss
     }
@@ -312,7 +318,8 @@ impl Tape {
                     };
                     here = Some(input);
                     let d_st = all_d_st.part(0, st.rows);
-                    let (d_to, d_log_det, d_x) = (self.gradient(to), self.gradient(log_det), self.gradient(x));
+                    let (d_to, d_log_det, d_x) =
+                        (self.gradient_buffer(to), self.gradient_buffer(log_det), self.gradient_buffer(x));
                     written.remove(&d_to);
                     assert!(written.insert(d_x), "the gradient of {x:?} would be overwritten");
                     self.ops.push(Op::CoupleBackward { stage, x: input, st, d_to, d_log_det, d_x, d_st });
@@ -327,7 +334,7 @@ impl Tape {
                         Memory::Reversible => self.mix(mixes.clone(), true, here.unwrap_or(to)),
                     };
                     here = Some(input);
-                    let (d_to, d_from) = (self.gradient(to), self.gradient(from));
+                    let (d_to, d_from) = (self.gradient_buffer(to), self.gradient_buffer(from));
                     written.remove(&d_to);
                     assert!(written.insert(d_from), "the gradient of {from:?} would be overwritten");
                     let inputs = self.mixed(mixes.clone(), input, input);
@@ -341,9 +348,10 @@ impl Tape {
         self.maps.clear();
     }
 
-    /// Makes the gradient of an activation an input of the program, so that a caller can seed it.
+    /// Makes the gradient of an activation an input of the program, so that a caller can seed it. The
+    /// backward pass overwrites it.
     pub(crate) fn seed(&mut self, of: Buffer) -> Buffer {
-        let gradient = self.gradient(of);
+        let gradient = self.gradient_buffer(of);
         self.inputs.push(gradient);
         gradient
     }

@@ -35,7 +35,7 @@ pub struct StepTiming {
     /// several; on a GPU.
     pub bytes_moved: Option<u64>,
     /// The most bytes that the model had on the device at once. The CPU engine counts the arena of every thread whole,
-    /// although the system gives no memory to rows that nobody writes, such as those of networks that are computed again.
+    /// although the system gives no memory to pages that nobody writes.
     pub peak_bytes: usize,
     /// What they are for.
     pub memory: Footprint,
@@ -58,7 +58,7 @@ pub struct SampleTiming {
     /// Bytes that the operations of a draw read and write one by one; on a GPU.
     pub bytes_moved: Option<u64>,
     /// The most bytes that the model had on the device at once. The CPU engine counts the arena of every thread whole,
-    /// although the system gives no memory to rows that nobody writes, such as those of networks that are computed again.
+    /// although the system gives no memory to pages that nobody writes.
     pub peak_bytes: usize,
     /// What they are for.
     pub memory: Footprint,

@@ -2,11 +2,11 @@
 //!
 //! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100
 //! columns) from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was
-//! not better. The first hidden layer of every network computed again takes cross4 from 752 to 717 ms (of a slower day)
+//! not better, nor, since arenas lie in large pages, one of 66 or 132. The first hidden layer of every network computed again takes cross4 from 752 to 717 ms (of a slower day)
 //! and leaves the other cases as they are: it has few inputs. Blocks of samples that pass all three layers together,
 //! with bounds checked once per register tile: sampling of lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with
 //! wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and with narrow
-//! ones as small as with others 5 %, in calls.
+//! ones as small as with others 5 %, in calls. Blocks of 112, 160 or 320 samples instead of 240 for narrow ones make no difference.
 
 use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
@@ -44,7 +44,7 @@ struct NetBuffers<'a> {
 
 /// Networks no wider than this are computed again in the backward pass, up to their output; wider ones up to their
 /// first hidden layer. To write the activations to memory and read them again takes longer.
-const RECOMPUTED: u32 = 40;
+pub(crate) const RECOMPUTED: u32 = 40;
 
 /// The samples that go through all layers of a network together, at most so many that the next layer finds the
 /// activations in the first-level cache: multiples of three of the widest registers, where the samples do not end
@@ -77,13 +77,13 @@ impl SavedActivations {
         if !keep {
             return Self::Nothing;
         }
-        let recomputed = stage.nodes.iter().filter(|node| node.hidden <= RECOMPUTED);
-        let shared = recomputed.max_by_key(|node| node.hidden).map_or(0, |widest| widest.hidden_first);
-        Self::ForBackward { shared }
+        // The first is the widest, so the shared rows lie right behind those that are kept.
+        let recomputed = stage.nodes.iter().find(|node| node.hidden <= RECOMPUTED);
+        Self::ForBackward { shared: recomputed.map_or(0, |node| node.hidden_first) }
     }
 
-    /// Rows that the networks of a stage leave something in.
-    pub(crate) fn rows(self, stage: &Stage) -> u32 {
+    /// One past the last row that the networks of a stage leave something in.
+    pub(crate) fn end(self, stage: &Stage) -> u32 {
         stage.nodes.iter().map(|node| self.row(node, 1) + node.hidden).max().unwrap_or(0)
     }
 

@@ -72,10 +72,10 @@ impl Scale {
             (Preset::Lens, _) => all.push("train.batches_per_epoch=200".into()),
             (Preset::Cross, Size::Budget) => {
                 let budget = if model.is_conditional() { 4_000_000 } else { 2_000_000 };
-                all.extend(["train.batches_per_epoch=100".into(), format!("model.budget={}", budget / PART)]);
+                all.extend(["train.batches_per_epoch=40".into(), format!("model.budget={}", budget / PART)]);
             }
             (Preset::Cross, Size::Width(width)) => {
-                all.extend(["train.batches_per_epoch=100".into(), format!("model.width={}", width / PART)]);
+                all.extend(["train.batches_per_epoch=40".into(), format!("model.width={}", width / PART)]);
             }
             _ => all.push("train.batches_per_epoch=200".into()),
         }

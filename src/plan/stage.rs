@@ -99,7 +99,7 @@ pub struct Stage {
 impl Stage {
     /// The largest hidden width.
     pub(crate) fn widest(&self) -> u32 {
-        self.nodes.first().map_or(0, |node| node.hidden)
+        self.nodes.iter().map(|node| node.hidden).max().unwrap_or(0)
     }
 }
 

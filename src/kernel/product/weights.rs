@@ -3,8 +3,7 @@
 //! Wide layers: some columns of x are transposed once, so that inputs lie side by side, and the same register tile as
 //! in [`super::linear`] sums over samples with the gradients broadcast. Narrow ones: dot products along the samples. So, too,
 //! the few columns that are left over when whole vectors of them are done: for 65 inputs a fifth vector with one column in it
-//! took a fifth of the time. A transposition takes a quarter of the time of 32 x 32 where all of it is shuffles; with half of it in
-//! masked loads these run at 116 instead of 110 GFLOP/s.
+//! took a fifth of the time.
 
 use std::mem::MaybeUninit;
 
