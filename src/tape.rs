@@ -34,8 +34,8 @@ pub enum Memory {
     /// The output of the last block. The backward pass computes each block's input from its output again, so that memory
     /// does not grow with the number of blocks.
     ///
-    /// All networks but those of the last stage run once more: a step of the CPU engine took 1.10 to 1.15 (2 blocks), 1.07
-    /// to 1.10 (32 narrow blocks) and 0.93 (32 blocks of width 64, whose stored activations leave the cache) of the time.
+    /// All networks but those of the last stage run once more: a step of the CPU engine took 1.12 to 1.16 (2 blocks), 1.07 to
+    /// 1.16 (4 blocks of 100 columns) and 1.14 to 1.23 (32 blocks of width 64) of the time.
     /// Gradients agree with stored ones up to the rounding of the inverse: 5e-7 of their length in trained models of 32
     /// blocks, a tenth of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits, see
     /// [`crate::train::Trainer::inverse_error`]; and a ReLU whose input is within rounding of 0 may flip.
