@@ -64,7 +64,7 @@ pub(super) struct Reproduce {
     /// Folder with the files of POWER, GAS and MINIBOONE
     #[arg(long, value_name = "DIR")]
     uci: Option<PathBuf>,
-    /// Train only models whose names, as of their run folders, hold one of these
+    /// Train only models whose names, as of their run folders, have one of these parts between dashes
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
     /// A setting of every training, on top of the experiments' own; may be repeated

@@ -33,6 +33,11 @@ pub(super) enum Trained {
     Stopped,
 }
 
+/// Whether a model's name has that part: words between dashes, so `rnvp-1` is none of `lens-rnvp-16`.
+pub(super) fn has_part(name: &str, part: &str) -> bool {
+    format!("-{name}-").contains(&format!("-{part}-"))
+}
+
 /// Why a row has no numbers.
 pub(super) enum Absent {
     /// A file of a UCI data set is missing: its name.
@@ -188,7 +193,7 @@ impl<'a> Lab<'a> {
     /// Whether a model may be trained.
     fn is_wanted(&self, model: &Model) -> bool {
         let (only, name) = (self.request.only, model.name());
-        only.is_empty() || only.iter().any(|part| name.contains(part.as_str()))
+        only.is_empty() || only.iter().any(|part| has_part(&name, part))
     }
 
     /// What file a model of a UCI data set lacks.

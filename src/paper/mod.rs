@@ -103,9 +103,10 @@ pub struct Request<'a> {
     pub out: &'a Path,
     /// The folder that holds the files of the UCI data sets; their rows are left out without it.
     pub uci: Option<&'a Path>,
-    /// Only models whose name holds one of these are trained; none: all. Rows of others show what was measured before.
+    /// Only models whose name has one of these parts, whole words between dashes, are trained; none: all. Rows of others show what was measured before.
     pub only: &'a [String],
-    /// Settings of every training besides those of the experiments, as `key=value`.
+    /// Settings of every training besides those of the experiments, as `key=value`. What tells models and runs apart cannot
+    /// be set.
     pub set: &'a [String],
     /// The command line, for the manifests of the runs.
     pub command: &'a [String],
@@ -139,14 +140,17 @@ pub struct Report {
 /// Trains, measures and writes what is asked for.
 ///
 /// # Errors
-/// [`Error::Config`] where no run is asked for, [`Error::Format`] where the folder holds runs or results with other
+/// [`Error::Config`] where no run is asked for, where no model has a part of a name that is asked for, and where `set` has a
+/// key that tells models or runs apart; [`Error::Format`] where the folder holds runs or results with other
 /// settings, those of training and measuring. A training that diverges is no error but a result.
 pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
     if request.runs == 0 {
         return Err(Error::config("--runs", "is 0, must be at least 1"));
     }
-    let mut lab = Lab::new(request, engine, watcher)?;
     let tables = table::all();
+    check_only(request, &tables)?;
+    check_set(request.set)?;
+    let mut lab = Lab::new(request, engine, watcher)?;
     let mut written = Vec::new();
     for &item in request.items {
         let path = match item {
@@ -167,6 +171,44 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
         written.push(path);
     }
     Ok(Report { finished: !lab.stopped(), written })
+}
+
+/// Every part of `--only` is one of some model's name.
+fn check_only(request: &Request<'_>, tables: &[table::Table]) -> Result<()> {
+    let names = || tables.iter().flat_map(|table| &table.rows).map(|row| row.model.name());
+    let Some(part) = request.only.iter().find(|part| !names().any(|name| lab::has_part(&name, part))) else {
+        return Ok(());
+    };
+    let asked = request.items.iter().filter_map(|item| match *item {
+        Item::Table(index) => Some(&tables[index]),
+        Item::Figure(_) => None,
+    });
+    let mut known: Vec<String> = asked.flat_map(|table| &table.rows).map(|row| row.model.name()).collect();
+    if known.is_empty() {
+        known = names().collect();
+    }
+    known.dedup();
+    Err(Error::config("--only", format!("`{part}` is no part of a model's name; there are {}", known.join(", "))))
+}
+
+/// Settings that tell models and runs apart are the experiment's.
+fn check_set(set: &[String]) -> Result<()> {
+    const FIXED: [&str; 9] = [
+        "data.preset",
+        "data.path",
+        "model.kind",
+        "model.blocks",
+        "model.depth",
+        "model.mix_first",
+        "model.init",
+        "train.seed",
+        "run.out",
+    ];
+    let key = |assignment: &String| assignment.split('=').next().unwrap_or_default().trim().to_owned();
+    match set.iter().map(key).find(|key| FIXED.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(Error::config("--set", format!("`{key}` is the experiment's own; leave it out"))),
+    }
 }
 
 /// Measures the models of a table and writes it, as far as it has come where it is stopped.

@@ -85,6 +85,12 @@ impl Model {
         matches!(self.family, Family::Cinn | Family::Hint)
     }
 
+    /// Whether it begins with a tenth of the learning rate, as the paper's appendix says of some models of 16 and 32 blocks,
+    /// without their names.
+    pub(super) fn begins_slower(&self) -> bool {
+        self.blocks >= 16
+    }
+
     /// What `hintflow train` takes with `--set`, as `key=value`: the same training by hand.
     ///
     /// Every block begins with its orthogonal map, as in the paper's figure of a block. In the authors' configurations the
@@ -108,6 +114,9 @@ impl Model {
         ];
         if let Size::Width(width) = self.size {
             all.push(format!("model.width={width}"));
+        }
+        if self.begins_slower() {
+            all.extend(["train.lr=0.001".into(), "train.lr_final=0.00001".into()]);
         }
         all.extend(scale.assignments(self));
         all

@@ -64,15 +64,20 @@ impl Measured {
     }
 }
 
-/// The first key of `wanted` whose value `found` does not have.
+/// Settings of `train` that a training completes when it begins, where they were not given.
+const COMPLETED: [&str; 2] = ["batch", "batches_per_epoch"];
+
+/// The first key that `wanted` and `found` do not agree in, but for what a training completes.
 pub(super) fn difference(wanted: &Value, found: &Value) -> Option<String> {
     let (Value::Object(wanted), Value::Object(found)) = (wanted, found) else {
         return (wanted != found).then(String::new);
     };
-    wanted.iter().find_map(|(key, wanted)| {
+    let other = wanted.iter().find_map(|(key, wanted)| {
         let inner = difference(wanted, found.get(key).unwrap_or(&Value::Null))?;
         Some(if inner.is_empty() { key.clone() } else { format!("{key}.{inner}") })
-    })
+    });
+    let more = || found.keys().find(|key| !wanted.contains_key(*key) && !COMPLETED.contains(&key.as_str()));
+    other.or_else(|| more().cloned())
 }
 
 #[cfg(test)]
@@ -89,5 +94,7 @@ mod tests {
         found["train"]["lr"] = json!(0.02);
         assert_eq!(difference(&wanted, &found).unwrap(), "train.lr");
         assert_eq!(difference(&wanted, &json!({ "train": wanted["train"] })).unwrap(), "model");
+        let more = json!({ "train": wanted["train"], "model": { "blocks": 2, "slope": 1.0 } });
+        assert_eq!(difference(&wanted, &more).unwrap(), "model.slope");
     }
 }

@@ -58,7 +58,9 @@ fn models_are_trained_as_the_paper_says() {
         let path = model.data.uci().map(|_| Path::new("uci"));
         let config = model.settings(Scale::Paper, 2, path, &[]).unwrap();
         let name = model.name();
-        assert_eq!((config.train.epochs, config.train.lr, config.train.keep), (50, 0.01, Keep::Last), "{name}");
+        let lr = if model.blocks < 16 { 0.01 } else { 0.001 };
+        assert_eq!((config.train.epochs, config.train.lr, config.train.keep), (50, lr, Keep::Last), "{name}");
+        assert_eq!(config.train.lr_final, lr / 100.0, "{name}");
         assert_eq!((config.train.seed, config.model.blocks), (2, model.blocks), "{name}");
         let shapes = model.data.shapes(None);
         if let Some(shapes) = shapes {

@@ -88,3 +88,19 @@ fn tables_grow_and_nothing_is_trained_twice() {
     let other = command("rnvp-1", "--set train.lr=0.5");
     place.line(&other).fails(1, &["lens-rnvp-1-s1.json", "train.lr", "--out"]);
 }
+
+#[test]
+fn what_an_experiment_does_not_have_or_does_not_leave_open_is_refused() {
+    let place = Place::new();
+    let command = |more: &str| format!("reproduce lens_unconditional --out paper --device cpu {TINY} {more}");
+    // Words of a name, not letters.
+    place.line(&command("--only rnv-1")).fails(2, &["rnv-1", "lens-rnvp-1", "lens-recursive-2"]);
+    for key in ["train.seed=7", "model.blocks=3", "data.path=x.csv", "model.init=x.safetensors"] {
+        place.line(&command(&format!("--set {key}"))).fails(2, &["--set", key.split('=').next().unwrap()]);
+    }
+    // A setting that was given once is missed afterwards, in the result and in the run.
+    place.line(&command("--only rnvp-1 --set model.slope=1")).good();
+    place.line(&command("--only rnvp-1")).fails(1, &["lens-rnvp-1-s1.json", "model.slope"]);
+    std::fs::remove_dir_all(place.path("paper/results")).unwrap();
+    place.line(&command("--only rnvp-1")).fails(1, &["runs/lens-rnvp-1-s1", "model.slope"]);
+}

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::{Row, Table};
+use crate::config::Preset;
 use crate::data::write_atomic;
 use crate::error::{Error, Result};
 use crate::measure::Metric;
@@ -146,6 +147,24 @@ fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
     for metric in table.metrics {
         let better = if metric.rises() { "higher" } else { "lower" };
         let _ = writeln!(text, "{}: {}; {better} is better.", metric.name(), metric.meaning());
+    }
+    if table.metrics.contains(&Metric::Iou) {
+        // `eval::fit`.
+        let ceiling = match table.rows.first().map(|row| row.model.data) {
+            Some(Preset::Cross) => "0.91 and 0.16",
+            _ => "0.94 and 0.08",
+        };
+        let _ = writeln!(
+            text,
+            "Contours round the corners of their shapes, so rows of the data have an IoU and an H-dist of about {ceiling}: no \
+             model is to be better."
+        );
+    }
+    if table.rows.iter().any(|row| row.model.begins_slower()) {
+        let _ = writeln!(
+            text,
+            "Models of 16 and 32 blocks begin with a learning rate of 0.001 instead of 0.01, as some of the paper's did."
+        );
     }
     let broken: usize = results().filter_map(|m| Some(m.scores?.not_finite)).sum();
     if broken > 0 {
