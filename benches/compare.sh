@@ -60,14 +60,20 @@ whole() { # option value
 whole --rounds "$rounds"
 whole --repeat "$repeat"
 whole --threads "$threads"
-[ -x "$hintflow" ] || { echo "compare.sh: no program $hintflow; build it (cargo build --release) or name it with --hintflow" >&2; exit 2; }
+# Not one that is found on the PATH.
+case $hintflow in */*) ;; *) hintflow=./$hintflow ;; esac
+[ -f "$hintflow" ] && [ -x "$hintflow" ] || { echo "compare.sh: no program $hintflow; build it (cargo build --release) or name it with --hintflow" >&2; exit 2; }
 [ -z "$torch_step" ] || [ -f "$torch_step" ] || { echo "compare.sh: no script $torch_step" >&2; exit 2; }
 # The program complains about the first name that it does not know; that must be the last of these, which nothing has.
 complaint=$("$hintflow" -q bench step --case "$cases,?" 2>&1) || true
 case $complaint in *'`?`'*) ;; *) echo "compare.sh: ${complaint:-$hintflow is not the program}" >&2; exit 2 ;; esac
-
-[ "$cases" != all ] || cases=lens1,lens1d0,lens2,lens2d0,cross4,cross4d1,cross4d2,cross4d0,small
+# Each once, without blanks.
+cases=$(tr -d '[:blank:]' <<<",$cases," | sed 's/,all,/,lens1,lens1d0,lens2,lens2d0,cross4,cross4d1,cross4d2,cross4d0,small,/' |
+    tr ',' '\n' | awk '$0 != "" && !seen[$0]++' | paste -sd , -)
 [ -z "$raw" ] || [ ! -e "$raw" ] || { echo "compare.sh: $raw exists already; choose another name" >&2; exit 2; }
+
+# What is compared is what the options say.
+unset HINTFLOW_TRAIN__MEMORY
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -79,19 +85,38 @@ wanted() { # step or sample
     [ "$what" = "$1" ] || [ "$what" = both ]
 }
 
-# Lines of JSON to "round program case what milliseconds".
-collect() { # round program part
+# Lines of JSON to "round program case what milliseconds", for each of the cases one.
+collect() { # round program part cases
     wanted "$3" || return 0
-    if ! grep -q "\"${3}_ms\"" "$scratch/lines"; then
-        failed=yes
-        echo "compare.sh: $2 printed no ${3}_ms" >&2
-    fi
-    sed -n "s/.*\"case\": *\"\([^\"]*\)\".*\"${3}_ms\": *\([0-9.]*\).*/$1 $2 \1 $3 \2/p" "$scratch/lines" >>"$results"
+    awk -v round="$1" -v program="$2" -v part="$3" -v cases="$4" '
+    # The text of a field from its value on.
+    function field(name) { return match($0, "\"" name "\" *: *") ? substr($0, RSTART + RLENGTH) : "" }
+    {
+        name = field("case"); value = field(part "_ms")
+        if (name !~ /^"[^"]*"/ || value == "") next
+        name = substr(name, 2); sub(/".*/, "", name); sub(/[ ,}].*/, "", value)
+        found[name]++
+        time[name] = value
+    }
+    END {
+        n = split(cases, names, ",")
+        for (i = 1; i <= n; i++) {
+            name = names[i]; value = time[name]
+            if (found[name] == 1 && value ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/ && value > 0) {
+                print round, program, name, part, value + 0
+                continue
+            }
+            bad = 1
+            what = found[name] == 0 ? "no " part "_ms" : found[name] > 1 ? "several " part "_ms" : part "_ms " value
+            print "compare.sh: " (program == "torch" ? "PyTorch" : program) " printed " what " for " name ", one positive number is wanted" >"/dev/stderr"
+        }
+        exit bad
+    }' "$scratch/lines" >>"$results" || failed=yes
 }
 
 torch() { # round cases
     [ -n "$torch_step" ] || return 0
-    local round=$1
+    local round=$1 names=$2
     set -- --device "$torch_device" --on "$on" --cases "$2" --repeat "$repeat"
     [ "$torch_device" != cpu ] || set -- "$@" --threads "$threads"
     if wanted sample; then set -- "$@" --sample; fi
@@ -100,8 +125,8 @@ torch() { # round cases
         echo "compare.sh: PyTorch failed on $*:" >&2
         tail -n 3 "$scratch/errors" >&2
     fi
-    collect "$round" torch step
-    collect "$round" torch sample
+    collect "$round" torch step "$names"
+    collect "$round" torch sample "$names"
 }
 
 ours() { # round cases
@@ -114,7 +139,7 @@ ours() { # round cases
             echo "compare.sh: hintflow bench $part failed on $2:" >&2
             tail -n 3 "$scratch/errors" >&2
         fi
-        collect "$1" hintflow "$part"
+        collect "$1" hintflow "$part" "$2"
     done
 }
 

@@ -1,7 +1,7 @@
 //! Criterion benches of the native CPU engine: `cargo bench --bench cpu`.
 //!
-//! Training steps and sampling of the paper's models are `hintflow bench step` and `hintflow bench sample`, which run on
-//! any device. These show where a step's time goes: the operations of a step and the matrix products in its layers'
+//! Training steps and sampling of the paper's models are `hintflow bench step` and `hintflow bench sample`, which run
+//! on any device. These show where a step's time goes: the operations of a step and the matrix products in its layers'
 //! shapes, by the code of `hintflow bench kernels`; one block forward, inverse and backward through the public API.
 
 use std::time::Duration;

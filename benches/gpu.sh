@@ -46,7 +46,8 @@ while [ $# -gt 0 ]; do
         --hintflow) hintflow=$(named "$2") ;;
         --tests) tests+=("$(named "$2")") ;;
         --torch-step) torch_step=$(named "$2") ;;
-        --python) python=$2 ;;
+        # A bare name is looked for on the PATH.
+        --python) case $2 in */*) python=$(named "$2") ;; *) python=$2 ;; esac ;;
         --torch-device) torch_device=$2 ;;
         --device) device=$2 ;;
         --cases) cases=$2 ;;
@@ -64,11 +65,11 @@ for names in "$cases" "$kernels"; do
     complaint=$("$hintflow" -q bench step --case "$names,?" 2>&1) || true
     case $complaint in *'`?`'*) ;; *) echo "gpu.sh: ${complaint:-$hintflow is not the program}" >&2; exit 2 ;; esac
 done
-if [ -z "$out" ]; then
-    out=$(mktemp -d)
-    trap 'rm -rf "$out"' EXIT
-fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+out=${out:-$scratch/out}
 mkdir -p "$out" || exit 1
+[ -z "$(ls -A "$out")" ] || { echo "gpu.sh: $out is not empty; choose another folder for the results" >&2; exit 2; }
 limit=$(awk -v minutes="$minutes" 'BEGIN { print int(60 * minutes) }')
 failed=()
 
@@ -93,6 +94,17 @@ else
     fi
 fi
 
+# A part is a process group of its own, which hears of nothing but this.
+stop() { # exit code
+    trap '' INT TERM
+    if [ -s "$scratch/running" ]; then kill "$(cat "$scratch/running")" 2>/dev/null; fi
+    wait
+    echo "gpu.sh: stopped" >&2
+    exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
+
 # Runs a part: its title, the file that keeps what it prints, its most seconds, the command.
 part() {
     local title=$1 file=$2 most=$3 left=$((limit - SECONDS)) begun=$SECONDS status
@@ -104,8 +116,16 @@ part() {
         failed+=("$title: left out")
         return
     fi
-    timeout -k 5 "$most" "$@" 2>&1 | tee "$out/$file"
-    status=${PIPESTATUS[0]}
+    # In the background: a signal is not heard while something runs in the foreground.
+    {
+        timeout -k 5 "$most" "$@" 2>&1 &
+        echo $! >"$scratch/running"
+        wait $!
+        echo $? >"$scratch/status"
+    } | tee "$out/$file" &
+    wait $!
+    status=$(cat "$scratch/status")
+    rm -f "$scratch/running"
     if [ "$status" = 124 ] || [ "$status" = 137 ]; then
         failed+=("$title: stopped after $most s")
     elif [ "$status" != 0 ]; then

@@ -1,6 +1,6 @@
-// loss = |z|^2 / 2 - log_det per sample, and its gradients for the mean over the batch. Every workgroup leaves the sum of
-// its losses; the host adds these up, in an order that no tile changes.
-// Workgroup: 8 quads of samples x 16 groups of threads that share out the columns.
+// loss = |z|^2 / 2 - log_det per sample, and its gradients for the mean over the batch. Every workgroup leaves the sum
+// of its losses; the host adds these up, in an order that no tile changes. Workgroup: 8 quads of samples x 16 groups of
+// threads that share out the columns.
 struct Launch {
     tile: TileJob,
     z: u32,

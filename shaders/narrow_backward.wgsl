@@ -2,9 +2,9 @@
 // compute again here, and gradients of weights stay in registers. Sums have the order of `weight_gradient.wgsl`, so the
 // bits are the same.
 // Workgroup: a pack of nodes x one slice of the batch, first all samples for s and then for t. 8 quads of samples at a
-// time: columns and gradients of the outputs to workgroup memory, hidden activations (front, rear), gradient of the last
-// layer; d_hidden1 takes the place of the rear, gradient of the middle layer; d_hidden0 that of the front, gradient of
-// the first layer, slots.
+// time: columns and gradients of the outputs to workgroup memory, hidden activations (front, rear), gradient of the
+// last layer; d_hidden1 takes the place of the rear, gradient of the middle layer; d_hidden0 that of the front,
+// gradient of the first layer, slots.
 struct Launch {
     tile: TileJob,
     x: u32,

@@ -1,4 +1,5 @@
-// Standard normals of the stream `Latent`, by number of the sample within its group. One thread: four columns of one quad of samples.
+// Standard normals of the stream `Latent`, by number of the sample within its group. One thread: four columns of one
+// quad of samples.
 struct Launch { tile: TileJob, to: u32, columns: u32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;

@@ -1,4 +1,5 @@
-// Copies every weight to its places in the panels, from which networks and mixings are computed. One thread: one weight.
+// Copies every weight to its places in the panels, from which networks and mixings are computed. One thread: one
+// weight.
 struct Launch {
     count: u32, // number of weights
     pitch: u32, // threads of one row of the grid

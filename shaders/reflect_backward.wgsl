@@ -3,7 +3,8 @@
 // With Q = H_1 M, dH_1 = dQ M^T, and M = H_1 Q; so everything the vector v of H_1 needs is A = dQ Q^T:
 // d v = beta (A - A^T) v, beta = 2 / (v . v). The same A for the rest M is H_1 A H_1, and B = A - A^T is skew, so that
 // H_1 B H_1 = B + beta (v p^T - p v^T) with p = B v. One product and one update of B per reflection, H_1 first.
-// Workgroup: one mixing, 32 rows at a time x 8 threads. One dispatch does the reflections from `begin`, `count` of them.
+// Workgroup: one mixing, 32 rows at a time x 8 threads. One dispatch does the reflections from `begin`, `count` of
+// them.
 struct Launch {
     mixes: u32,  // where the mixings begin in the tables: dim, Q, reflections
     first: u32,

@@ -1,13 +1,14 @@
 // Gradients of weights: dW[o, k] += sum over samples of left[o, r] * right[k, r]; that of a bias is the sum of left.
-// Workgroup: four tiles of 16 x 16 weights x one slice of the batch; each tile has 16 threads with 4 x 4 weights each, and
-// one bias. A slice's sums go to its own copy of the gradients, so that no cell has two writers. A slice that began in an
-// earlier tile of samples goes on from what that left, sample after sample, so that the cut of a batch into tiles changes
-// no bit.
+// Workgroup: four tiles of 16 x 16 weights x one slice of the batch; each tile has 16 threads with 4 x 4 weights each,
+// and one bias. A slice's sums go to its own copy of the gradients, so that no cell has two writers. A slice that began
+// in an earlier tile of samples goes on from what that left, sample after sample, so that the cut of a batch into tiles
+// changes no bit.
 //
-// Per quad a thread has 64 multiply-adds, 4 additions and 9 loads from workgroup memory; per 4 quads 8 loads and stores to
-// get them there: 70 % of the instructions are multiply-adds, and the loads, of 16 bytes for a thread, may take as long.
-// Tiles of 32 x 32 with a workgroup each, the bias as one more input, took 1.8 times the work for lens2 (155,648 weights a
-// block instead of 85,504, of 50,112 that exist): narrow networks left most of a tile empty, and 32 + 1 inputs took two.
+// Per quad a thread has 64 multiply-adds, 4 additions and 9 loads from workgroup memory; per 4 quads 8 loads and stores
+// to get them there: 70 % of the instructions are multiply-adds, and the loads, of 16 bytes for a thread, may take as
+// long. Tiles of 32 x 32 with a workgroup each, the bias as one more input, took 1.8 times the work for lens2 (155,648
+// weights a block instead of 85,504, of 50,112 that exist): narrow networks left most of a tile empty, and 32 + 1
+// inputs took two.
 struct Launch {
     tile: TileJob,
     left0: u32,  // rows of the gradients of the outputs, by layer
@@ -127,8 +128,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         sum3 = load_four(w, o + 12u, k);
         bias = load(bias_at);
     }
-    // What this thread fetches: quad b of rows a, a + 4, a + 8, a + 12. Rows that do not exist stand for the last one, so
-    // their sums are of no use and nobody stores them.
+    // What this thread fetches: quad b of rows a, a + 4, a + 8, a + 12. Rows that do not exist stand for the last one,
+    // so their sums are of no use and nobody stores them.
     let stride = launch.tile.stride;
     let last_out = n_out - 1u;
     let last_in = max(n_in, 1u) - 1u;

@@ -108,6 +108,9 @@ pub enum Error {
         /// The largest good one.
         bound: f64,
     },
+    /// A long computation was asked to stop, by what it tells its progress to.
+    #[error("stopped")]
+    Stopped,
     /// The loss is no longer a finite number.
     #[error("the loss became {loss} at step {step}; {remedy}")]
     Diverged {
@@ -143,6 +146,7 @@ impl Error {
             Self::Diverged { .. } => 3,
             Self::Device { .. } | Self::DeviceLost { .. } => 4,
             Self::CheckFailed { .. } => 5,
+            Self::Stopped => 130,
             _ => 1,
         }
     }

@@ -64,8 +64,9 @@
 //! # Numbers you can trust
 //!
 //! Same seed and same engine give the same bits, on the CPU for any number of threads and a given instruction set (the
-//! best of the processor, or a lower one that `HINTFLOW_SIMD` names: `avx512`, `avx2`, `portable`). Both engines are tested
-//! against an independent implementation in `f64` (`tests/common/oracle.rs`) for every operation and whole models.
+//! best of the processor, or a lower one that `HINTFLOW_SIMD` names: `avx512`, `avx2`, `portable`). Both engines are
+//! tested against an independent implementation in `f64` (`tests/common/oracle.rs`) for every operation and whole
+//! models.
 
 pub mod bench;
 mod buffer;

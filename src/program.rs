@@ -28,15 +28,16 @@ pub(crate) type MixId = usize;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
     /// Takes the rows of the current batch from the resident data, conditions y before x:
-    /// `to[c, r] = data[order[first + r], c] + noise * n`, n standard normal of the stream `Noise` and, in the columns of y, 0.
+    /// `to[c, r] = data[order[first + r], c] + noise * n`, n standard normal of the stream `Noise` and, in the columns
+    /// of y, 0.
     Gather {
         /// (columns of a row, B)
         to: Buffer,
         /// Number of columns of y, which come first and get no noise.
         conditions: u32,
     },
-    /// Standard normals of the stream `Latent`: `to[c, r]` depends on seed, number of the sample's group, its number there,
-    /// and c only (see [`crate::engine::Job`]).
+    /// Standard normals of the stream `Latent`: `to[c, r]` depends on seed, number of the sample's group, its number
+    /// there, and c only (see [`crate::engine::Job`]).
     Normal {
         /// (N, B)
         to: Buffer,
@@ -52,8 +53,8 @@ pub(crate) enum Op {
         /// (n, B), not `from`
         to: Buffer,
     },
-    /// Both networks of every node of a stage: `st = [s(v), t(v)]` per node, v its upper columns of `x` and, in nodes that
-    /// read conditions, all of `given` after them.
+    /// Both networks of every node of a stage: `st = [s(v), t(v)]` per node, v its upper columns of `x` and, in nodes
+    /// that read conditions, all of `given` after them.
     Networks {
         /// Which stage.
         stage: StageId,
@@ -65,8 +66,8 @@ pub(crate) enum Op {
         st: Buffer,
         /// Activations after the first and the second ReLU, (at most hidden_rows, B) each.
         hidden: [Buffer; 2],
-        /// Whether the backward operation comes later and wants the activations; otherwise `hidden` is scratch. An engine
-        /// leaves there what it does not compute again: the CPU engine nothing of the first layer.
+        /// Whether the backward operation comes later and wants the activations; otherwise `hidden` is scratch. An
+        /// engine leaves there what it does not compute again: the CPU engine nothing of the first layer.
         keep: bool,
     },
     /// The affine maps of a stage: every column goes through its chain, `v <- v * exp(sigma(s)) + t`

@@ -119,7 +119,8 @@ pub fn normals4(seed: u64, stream: Stream, step: u32, group: u64) -> [f32; 4] {
     [a, b, c, d]
 }
 
-/// Standard normals number `first_index ..` of a stream and step. Any cut of the range into calls gives the same values.
+/// Standard normals number `first_index ..` of a stream and step. Any cut of the range into calls gives the same
+/// values.
 pub fn fill_normals(seed: u64, stream: Stream, step: u32, first_index: u64, out: &mut [f32]) {
     let mut group = first_index / 4;
     let skip = (first_index % 4) as usize;
@@ -134,7 +135,8 @@ pub fn fill_normals(seed: u64, stream: Stream, step: u32, first_index: u64, out:
     }
 }
 
-/// A sequential generator over one substream, for host code that draws an unknown number of values (a data row, a shuffle).
+/// A sequential generator over one substream, for host code that draws an unknown number of values (a data row, a
+/// shuffle).
 ///
 /// Implements [`rand::TryRng`] without errors and so [`rand::Rng`]. A substream has 2^34 words; drawing more panics
 /// rather than repeat itself.

@@ -6,12 +6,13 @@
 //!
 //! # Memory
 //!
-//! With [`Memory::Stored`] every activation has a buffer of its own. Otherwise the maps of a lane write to two buffers in
-//! turn, and all stages share one scratch for hidden activations and st, so the arena of a program has the same size for
-//! any number of blocks; only where x of a `hint` is decoded given y, what every block sees of y is held until its turn
-//! comes ([`Tape::hold`]). [`Memory::Reversible`] can be differentiated nevertheless, because every map is invertible: on
-//! its way back the tape first records the inverse of the map, whose networks leave their hidden activations and st in
-//! the scratch, and then the map's backward operations. The last map needs no inverse: what it read is still there.
+//! With [`Memory::Stored`] every activation has a buffer of its own. Otherwise the maps of a lane write to two buffers
+//! in turn, and all stages share one scratch for hidden activations and st, so the arena of a program has the same size
+//! for any number of blocks; only where x of a `hint` is decoded given y, what every block sees of y is held until its
+//! turn comes ([`Tape::hold`]). [`Memory::Reversible`] can be differentiated nevertheless, because every map is
+//! invertible: on its way back the tape first records the inverse of the map, whose networks leave their hidden
+//! activations and st in the scratch, and then the map's backward operations. The last map needs no inverse: what it
+//! read is still there.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -27,17 +28,17 @@ use crate::program::{MixId, Op, Program, StageId, StepOp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// The activations of all blocks. An engine may compute some of those inside of networks again nevertheless, where that
-    /// takes less time than to keep them.
+    /// The activations of all blocks. An engine may compute some of those inside of networks again nevertheless, where
+    /// that takes less time than to keep them.
     #[default]
     Stored,
-    /// The output of the last block. The backward pass computes each block's input from its output again, so that memory
-    /// does not grow with the number of blocks.
+    /// The output of the last block. The backward pass computes each block's input from its output again, so that
+    /// memory does not grow with the number of blocks.
     ///
-    /// All networks but those of the last stage run once more: a step of the CPU engine took 1.12 to 1.16 (2 blocks), 1.07 to
-    /// 1.16 (4 blocks of 100 columns) and 1.14 to 1.23 (32 blocks of width 64) of the time.
-    /// Gradients agree with stored ones up to the rounding of the inverse: 5e-7 of their length in trained models of 32
-    /// blocks, a tenth of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits, see
+    /// All networks but those of the last stage run once more: a step of the CPU engine took 1.12 to 1.16 (2 blocks),
+    /// 1.07 to 1.16 (4 blocks of 100 columns) and 1.14 to 1.23 (32 blocks of width 64) of the time. Gradients agree
+    /// with stored ones up to the rounding of the inverse: 5e-7 of their length in trained models of 32 blocks, a tenth
+    /// of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits, see
     /// [`crate::train::Trainer::inverse_error`]; and a ReLU whose input is within rounding of 0 may flip.
     Reversible,
 }
@@ -143,8 +144,8 @@ impl Tape {
         to
     }
 
-    /// Q x of some mixings, or Q^T x, each in columns of its own that lie side by side; nothing where there is none. Unless
-    /// activations are stored, a later map overwrites `from`.
+    /// Q x of some mixings, or Q^T x, each in columns of its own that lie side by side; nothing where there is none.
+    /// Unless activations are stored, a later map overwrites `from`.
     pub(crate) fn mix(&mut self, mixes: Range<MixId>, transpose: bool, from: Buffer) -> Buffer {
         if mixes.is_empty() {
             return from;
@@ -172,8 +173,8 @@ impl Tape {
         parts
     }
 
-    /// Networks and coupling of one stage, `given` some conditions or nothing. Unless activations are stored, a later map
-    /// overwrites `x`.
+    /// Networks and coupling of one stage, `given` some conditions or nothing. Unless activations are stored, a later
+    /// map overwrites `x`.
     pub(crate) fn couple(&mut self, stage: StageId, x: Buffer, given: Buffer, log_det: Buffer) -> Buffer {
         let networks = self.ops.len();
         let (st, hidden) = self.networks(stage, x, given, self.memory == Some(Memory::Stored));
@@ -297,7 +298,8 @@ impl Tape {
         {
             *keep = true;
         }
-        // The activation that the way back has come to. It may lie elsewhere than on the way there; its gradient does not.
+        // The activation that the way back has come to. It may lie elsewhere than on the way there; its gradient does
+        // not.
         let mut here: Option<Buffer> = None;
         let mut written = HashSet::new();
         for (i, map) in maps.into_iter().enumerate().rev() {

@@ -1,4 +1,5 @@
-//! Training steps of the CPU engine allocate nothing: a test binary of its own, for the allocator is the whole process's.
+//! Training steps of the CPU engine allocate nothing: a test binary of its own, for the allocator is the whole
+//! process's.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

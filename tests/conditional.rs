@@ -1,5 +1,5 @@
-//! The contract of conditional models, `cinn` and `hint`, on every engine: agreement with the float64 oracle, round trip,
-//! triangle, consistent densities, batch = loop of single observations.
+//! The contract of conditional models, `cinn` and `hint`, on every engine: agreement with the float64 oracle, round
+//! trip, triangle, consistent densities, batch = loop of single observations.
 
 mod common;
 
@@ -140,8 +140,8 @@ fn check_gradients(spec: &Spec, model: &Model, flow: Flow, [x64, y64]: [&[f64]; 
     assert_close_on_the_whole(&what("reversible"), &all(&reversible), &all(&stored), 1e-5);
 }
 
-/// The Jacobian of one unmixed block over [y, x], row by row from the engine's own backward pass: its zeros are those of
-/// the recursion, y never depends on x, and its determinant is what the engine says.
+/// The Jacobian of one unmixed block over [y, x], row by row from the engine's own backward pass: its zeros are those
+/// of the recursion, y never depends on x, and its determinant is what the engine says.
 fn joint_jacobian_is_triangular(condition_on: ConditionOn, engine: &Engine) {
     for (dim, cond_dim) in [(1, 1), (2, 1), (1, 5), (5, 2), (7, 4), (4, 8), (20, 4)] {
         for depth in [0, 1, 99] {

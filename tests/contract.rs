@@ -102,8 +102,8 @@ fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, en
     }
 }
 
-/// Widths and numbers of rows at which engines work in another way: activations kept or computed again, rows in one block
-/// or several, gradients of one tile or of many.
+/// Widths and numbers of rows at which engines work in another way: activations kept or computed again, rows in one
+/// block or several, gradients of one tile or of many.
 fn check_sizes(engine: &Engine) {
     for (i, (dim, width, rows)) in
         [(1, 41, 200), (1, 200, 200), (2, 81, 130), (3, 40, 130), (6, 152, 130), (5, 201, 130), (3, 8, 3000)]

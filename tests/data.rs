@@ -156,7 +156,8 @@ fn cross_tables_have_the_moments_of_the_family() {
             }
         }
     }
-    // Widths are U(0.5, 2) each: their ratio is below 1 as often as above, and its mean is 1.25 ln(4) / 1.5. Noise has mean 0.
+    // Widths are U(0.5, 2) each: their ratio is below 1 as often as above, and its mean is 1.25 ln(4) / 1.5. Noise has
+    // mean 0.
     let ratio = || seen.iter_rows().map(|row| f64::from(row[3]));
     let mean = ratio().sum::<f64>() / n as f64;
     assert!((mean - 1.25 * 4f64.ln() / 1.5).abs() < 0.03, "{mean}");

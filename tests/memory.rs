@@ -96,8 +96,8 @@ fn deep_models_have_the_right_gradients(engine: &Engine) {
     ] {
         let spec = Spec { blocks, condition_on, mixing, scale, width: 16, ..Spec::flow(dim) };
         let model = deep_model(spec.clone());
-        // Far from the kinks of ReLUs: on the wrong side of one, a single row moves the gradient by far more than rounding.
-        // Networks that see nothing are the same for all rows and engines.
+        // Far from the kinks of ReLUs: on the wrong side of one, a single row moves the gradient by far more than
+        // rounding. Networks that see nothing are the same for all rows and engines.
         let (x, _) = random_rows(&model, 5, 40, if dim == 1 { 0.0 } else { 1e-4 });
         let rows: Vec<f32> = x.iter().map(|&v| v as f32).collect();
         let want = model.loss_gradients(&x, &[]);

@@ -1,4 +1,5 @@
-//! Trained posteriors against known ones: a linear-Gaussian problem, whose posterior is a formula, and units that change.
+//! Trained posteriors against known ones: a linear-Gaussian problem, whose posterior is a formula, and units that
+//! change.
 
 mod common;
 

@@ -15,7 +15,8 @@ struct Through {
     log_det: vec4<f32>,
 }
 
-// v <- v * exp(sigma(s)) + t along the chain, and `log_det` plus the sum of sigma(s). `st`: arena index of the first row.
+// v <- v * exp(sigma(s)) + t along the chain, and `log_det` plus the sum of sigma(s). `st`: arena index of the first
+// row.
 fn couple_column(chain: Chain, start: Through, st: u32, slope: f32) -> Through {
     let stride = launch.tile.stride;
     var now = start;

@@ -1,8 +1,8 @@
 // Eight outputs of one quad of samples at a time, in registers. Needs the binding `panels` and `relu.wgsl`.
 //
 // A panel holds the weights of eight outputs, input by input: those of input k are panels[at + 2 k] and the next. Where
-// there are fewer outputs the rest is zero. Whoever makes the loop around `add_input`, inputs come in order, so the bits
-// of a sum do not depend on it.
+// there are fewer outputs the rest is zero. Whoever makes the loop around `add_input`, inputs come in order, so the
+// bits of a sum do not depend on it.
 
 struct Eight {
     a: vec4<f32>,

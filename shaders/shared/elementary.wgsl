@@ -2,9 +2,9 @@
 //
 // WGSL lets a device be off by 4096 ULP in atan and by 2^-11 in sin and cos; on software Vulkan the logarithm near 1
 // is off as well. These are within a few ULP wherever +, * and / are. The native engine has polynomials of its own
-// (`src/kernel/math.rs`), so the engines agree to rounding and not bit for bit. Largest errors against float64, measured
-// on llvmpipe by `src/engine/gpu/tests/elementary.rs`: exponential 1.74 ULP, arctangent 2.41, natural_log 1.76,
-// cos_sin_turn 1.78.
+// (`src/kernel/math.rs`), so the engines agree to rounding and not bit for bit. Largest errors against float64,
+// measured on llvmpipe by `src/engine/gpu/tests/elementary.rs`: exponential 1.74 ULP, arctangent 2.41, natural_log
+// 1.76, cos_sin_turn 1.78.
 
 // exp(x) = 2^n exp(r), n the nearest integer to x / ln 2; exp(r) by its Taylor series to r^7, |r| <= ln 2 / 2.
 fn exponential(x: vec4<f32>) -> vec4<f32> {
@@ -52,8 +52,8 @@ fn arctangent(x: vec4<f32>) -> vec4<f32> {
     return select(y, -y, x < vec4<f32>(0.0));
 }
 
-// ln(x) for normal x > 0: exponent and mantissa m in [sqrt(1/2), sqrt(2)), then 2 atanh(s) with s = (m - 1) / (m + 1) by
-// its series to s^9.
+// ln(x) for normal x > 0: exponent and mantissa m in [sqrt(1/2), sqrt(2)), then 2 atanh(s) with s = (m - 1) / (m + 1)
+// by its series to s^9.
 fn natural_log(x: f32) -> f32 {
     let bits = bitcast<i32>(x) - 0x3f3504f3;
     let exponent = bits >> 23u;

@@ -19,8 +19,8 @@ fn run_layer(layer: Layer, relu: bool, group: u32, groups: u32, live: bool) {
     }
 }
 
-// The first layer of a network, whose inputs are some columns, the first at arena index `x`, and then conditions, the first
-// at `given`. Needs what `net.wgsl` needs.
+// The first layer of a network, whose inputs are some columns, the first at arena index `x`, and then conditions, the
+// first at `given`. Needs what `net.wgsl` needs.
 fn run_first_layer(net: Net, x: u32, given: u32, output: u32, group: u32, groups: u32, live: bool) {
     let length = panel_length(net.upper + net.given);
     for (var o = group * 8u; o < net.hidden; o += groups * 8u) {

@@ -1,7 +1,7 @@
 // The tables of `narrow_backward.wgsl`, and gradients of weights in registers. Mirrors `narrow.rs`.
 
-// A pack: where its lists begin and how long they are. Hidden outputs, blocks of the middle layer, blocks of the others,
-// biases, rows to fetch, columns read.
+// A pack: where its lists begin and how long they are. Hidden outputs, blocks of the middle layer, blocks of the
+// others, biases, rows to fetch, columns read.
 const NARROW_WORDS: u32 = 12u;
 // A row to fetch: where to, 0: of x, 1: of d_st, 2: of the conditions, its number for s, how much further it is for t.
 const SOURCE_WORDS: u32 = 4u;

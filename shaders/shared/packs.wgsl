@@ -1,5 +1,5 @@
-// Packs of networks, and their activations in the memory of the workgroup: row f, quad q at act[f * QUADS + q]. Needs the
-// binding `tables`.
+// Packs of networks, and their activations in the memory of the workgroup: row f, quad q at act[f * QUADS + q]. Needs
+// the binding `tables`.
 //
 // A thread keeps eight outputs of one quad in registers until nobody reads the inputs any more, so outputs take the
 // place of the inputs and one buffer is enough. Threads side by side read quads side by side, and weights that several

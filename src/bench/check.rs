@@ -1,8 +1,8 @@
 //! Whether a device computes a case right: nothing is timed before that.
 //!
-//! Every device runs the programs that are timed, compiled for the case's batch, with other weights: with those of a new
-//! model the networks hardly show in z. The CPU engine is held to the definition in f64 and to its own inverse; a GPU to
-//! the CPU engine, and its gradients to the definition, too.
+//! Every device runs the programs that are timed, compiled for the case's batch, with other weights: with those of a
+//! new model the networks hardly show in z. The CPU engine is held to the definition in f64 and to its own inverse; a
+//! GPU to the CPU engine, and its gradients to the definition, too.
 
 use std::sync::Arc;
 
@@ -119,8 +119,8 @@ pub(super) fn check(case: &Case, condition_on: ConditionOn, memory: Memory, engi
     }
 }
 
-/// The model of a case with weights that make every network count: activations of about 1, and outputs so large that all
-/// the affine maps a column goes through together stretch it moderately.
+/// The model of a case with weights that make every network count: activations of about 1, and outputs so large that
+/// all the affine maps a column goes through together stretch it moderately.
 fn model(case: &Case, condition_on: ConditionOn, seed: u64, engine: &Engine) -> Result<Flow> {
     let flow = case.builder(condition_on).init_sigma(1.0).seed(seed).build(&Engine::cpu_with_threads(1)?)?;
     let mut file = flow.to_file()?;
@@ -182,8 +182,8 @@ impl Compared {
         })
     }
 
-    /// Loss and gradients of a step on `rows` rows beside the definition. They are few rows again and again, each in one
-    /// run of its own length: leaving one out, or taking another, is seen.
+    /// Loss and gradients of a step on `rows` rows beside the definition. They are few rows again and again, each in
+    /// one run of its own length: leaving one out, or taking another, is seen.
     fn steps_against_definition(&self, weights: &[f32], x: &[f32], rows: usize) -> Result<[Deviation; 3]> {
         let plan = self.flow.plan();
         let definition = Definition { plan, weights };

@@ -38,8 +38,9 @@ impl Cost {
     }
 }
 
-/// The costs of the kernels of a profile, given by name and number of dispatches. A kernel that may not be the only one to
-/// do its operations has none: neighbouring operations may share a dispatch, and wide networks have a kernel of their own.
+/// The costs of the kernels of a profile, given by name and number of dispatches. A kernel that may not be the only one
+/// to do its operations has none: neighbouring operations may share a dispatch, and wide networks have a kernel of
+/// their own.
 pub(super) fn of_kernels(program: &Program, gpu: bool, kernels: &[(&'static str, usize)]) -> Vec<Option<Cost>> {
     let costs = costs(program, gpu);
     // These run once on each tile.
@@ -126,8 +127,8 @@ fn forward(plan: &Plan, op: &Op) -> Cost {
     }
 }
 
-/// The backward of networks or of a mixing: gradients of activations, gradients of weights. In short form, without gradients of
-/// what went in.
+/// The backward of networks or of a mixing: gradients of activations, gradients of weights. In short form, without
+/// gradients of what went in.
 fn backward(plan: &Plan, op: &Op, short: bool) -> Option<[Cost; 2]> {
     let n = u64::from(plan.spec.dim);
     match *op {
@@ -169,8 +170,8 @@ mod tests {
         let parameters = plan.layout.trained;
         let biases: usize = plan.layout.tensors.iter().filter(|t| t.shape.len() == 1).map(|t| t.shape[0]).sum();
         let program = record(Name::Step(Memory::Stored), &Arc::new(plan));
-        // Two mixings of 20 columns, there and back, and the last of the four is left out; so is the gradient of what the last
-        // networks got, which are those of the first block's deepest nodes.
+        // Two mixings of 20 columns, there and back, and the last of the four is left out; so is the gradient of what
+        // the last networks got, which are those of the first block's deepest nodes.
         let first: u32 = program.plan.stages[0].nodes.iter().map(|node| 2 * node.hidden * node.upper).sum();
         for gpu in [false, true] {
             let all: u64 = costs(&program, gpu).values().map(|cost| cost.flops(10)).sum();

@@ -129,6 +129,6 @@ impl Bench {
             row.gb_per_s = rate(cost.bytes(self.case.batch)).filter(|_| gpu);
         }
         kernels.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-        KernelTimes { subject: self.subject(), part, ms, kernels, dispatches }
+        KernelTimes { subject: self.subject(part), part, ms, kernels, dispatches }
     }
 }

@@ -1,9 +1,10 @@
-//! Timing on any engine: training steps, sampling, and the kernels of both. `hintflow bench` and the benches measure with it.
+//! Timing on any engine: training steps, sampling, and the kernels of both. `hintflow bench` and the benches measure
+//! with it.
 //!
 //! A [`Bench`] is a model of a [`Case`] on a device whose results have been compared with those of another way of
-//! computing them: nothing is timed before that. `check` is that comparison (`definition` its f64 side), `spread` repeats
-//! and sums up, `timing` has whole steps and draws, `kernels` their parts, `products` the matrix products of the CPU
-//! engine one by one, and `cost` counts operations and bytes.
+//! computing them: nothing is timed before that. `check` is that comparison (`definition` its f64 side), `spread`
+//! repeats and sums up, `timing` has whole steps and draws, `kernels` their parts, `products` the matrix products of
+//! the CPU engine one by one, and `cost` counts operations and bytes.
 
 mod case;
 mod check;
@@ -49,8 +50,9 @@ pub struct Subject {
     pub driver: String,
     /// What the networks see.
     pub condition_on: ConditionOn,
-    /// What training steps keep of their activations.
-    pub memory_mode: Memory,
+    /// What training steps keep of their activations; none where samples are drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mode: Option<Memory>,
     /// P.
     pub params: usize,
     /// B.
@@ -63,8 +65,8 @@ impl Bench {
     /// Puts a case on a device and checks what the device computes; `memory` is that of training steps.
     ///
     /// # Errors
-    /// [`crate::Error::CheckFailed`] where the device computes something else, [`crate::Error::Device`] where the model does
-    /// not fit, [`crate::Error::DeviceLost`] where the device fails.
+    /// [`crate::Error::CheckFailed`] where the device computes something else, [`crate::Error::Device`] where the model
+    /// does not fit, [`crate::Error::DeviceLost`] where the device fails.
     pub fn new(case: Case, condition_on: ConditionOn, memory: Memory, engine: &Engine) -> Result<Self> {
         let agreement = check::check(&case, condition_on, memory, engine)?;
         Ok(Self { case, flow: case.builder(condition_on).build(engine)?, memory, agreement })
@@ -80,7 +82,7 @@ impl Bench {
         self.flow.engine()
     }
 
-    fn subject(&self) -> Subject {
+    fn subject(&self, part: Part) -> Subject {
         let info = self.engine().info();
         Subject {
             case: self.case.name,
@@ -88,7 +90,7 @@ impl Bench {
             adapter: info.name,
             driver: info.driver,
             condition_on: self.flow.spec().condition_on,
-            memory_mode: self.memory,
+            memory_mode: (part == Part::Step).then_some(self.memory),
             params: self.flow.parameters(),
             batch: self.case.batch,
             check: self.agreement.clone(),

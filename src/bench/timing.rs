@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Bench, Effort, Spread, Subject, cost};
+use super::{Bench, Effort, Part, Spread, Subject, cost};
 use crate::engine::{Footprint, ProgramId, Session, StepJob};
 use crate::error::{Error, Result};
 use crate::flow::programs::{self, Name};
@@ -68,8 +68,8 @@ impl Bench {
     /// Times training steps.
     ///
     /// # Errors
-    /// [`Error::Device`] where the model does not fit, [`Error::DeviceLost`] where the device fails, [`Error::Diverged`]
-    /// where the loss becomes no number.
+    /// [`Error::Device`] where the model does not fit, [`Error::DeviceLost`] where the device fails,
+    /// [`Error::Diverged`] where the loss becomes no number.
     pub fn step(&self, effort: &Effort) -> Result<StepTiming> {
         let id = self.prepare_step()?;
         self.flow.with_session(|session| {
@@ -88,7 +88,7 @@ impl Bench {
                 None
             };
             Ok(StepTiming {
-                subject: self.subject(),
+                subject: self.subject(Part::Step),
                 step_ms: spread.median,
                 spread,
                 step_ms_in_a_row,
@@ -114,7 +114,7 @@ impl Bench {
         let (dispatches, memory) =
             self.flow.with_session(|session| Ok((session.dispatches(id), session.footprint())))?;
         Ok(SampleTiming {
-            subject: self.subject(),
+            subject: self.subject(Part::Sample),
             sample_ms: spread.median,
             spread,
             gflops: self.gflops(2.0, spread.median),

@@ -42,8 +42,8 @@ enum What {
     /// Show where the time of a step and of sampling goes, kernel by kernel
     ///
     /// On a GPU its own clock times every dispatch. On the CPU engine, with one thread unless --threads or
-    /// HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix product in the shapes of the case's
-    /// layers.
+    /// HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix product in the shapes of the
+    /// case's layers.
     Kernels(Kernels),
 }
 
@@ -240,9 +240,21 @@ fn memory(held: &Footprint) -> String {
 
 fn heading(subject: &Subject) -> Vec<String> {
     let check = &subject.check;
+    let settings = [
+        Some(match subject.condition_on {
+            ConditionOn::Input => "networks see untransformed columns (input)",
+            ConditionOn::Output => "networks see transformed columns (output)",
+        }),
+        subject.memory_mode.map(|memory| match memory {
+            Memory::Stored => "activations stored",
+            Memory::Reversible => "activations computed again (reversible)",
+        }),
+    ];
+    let settings: Vec<_> = settings.into_iter().flatten().collect();
     vec![
         format!("{} on {}", subject.case, subject.adapter),
         format!("checked     {} rows agree with {}", check.rows, check.against),
+        format!("settings    {}", settings.join(", ")),
     ]
 }
 
@@ -284,7 +296,7 @@ fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
     let (clock, unit) =
         if subject.device == "gpu" { ("the device's clock", "kernel") } else { ("our clock", "operation") };
     let heading = heading(subject);
-    writeln!(out, "{}: {what}, {} by {clock}\n  {}", heading[0], time(times.ms), heading[1])?;
+    writeln!(out, "{}: {what}, {} by {clock}\n  {}", heading[0], time(times.ms), heading[1..].join("\n  "))?;
     writeln!(out, "  {unit:<26} {:>5} {:>11} {:>7} {:>9} {:>7}", "calls", "ms", "share", "GFLOP/s", "GB/s")?;
     let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
     for row in &times.kernels {

@@ -239,7 +239,8 @@ impl Scales {
         (1e-3 * self.scale[column].max(self.least)).max(4.0 * spacing(value)) as f32
     }
 
-    /// The largest error of `back` beyond the rounding of the values themselves, and its column. Coarse columns are left out.
+    /// The largest error of `back` beyond the rounding of the values themselves, and its column. Coarse columns are
+    /// left out.
     fn round_trip(&self, x: &[f32], back: &[f32]) -> (f64, usize) {
         let n = self.scale.len();
         let (mut worst, mut column) = (0.0, (0..n).find(|&j| !self.coarse[j]).unwrap_or(0));
@@ -258,8 +259,8 @@ impl Scales {
         (worst, column)
     }
 
-    /// Norm of the difference of two Jacobians, to the norm of the second, as matrices of the scaled columns that the first
-    /// has; none where it has none.
+    /// Norm of the difference of two Jacobians, to the norm of the second, as matrices of the scaled columns that the
+    /// first has; none where it has none.
     fn distance(&self, a: &[Option<f64>], b: &[f64]) -> Option<f64> {
         let n = self.scale.len();
         let (mut difference, mut norm, mut any) = (0.0, 0.0, false);

@@ -23,7 +23,8 @@ pub(super) struct Decode {
     run: PathBuf,
     /// Latent vectors, as `encode` writes them: .npy or .csv
     latent: PathBuf,
-    /// Conditions of a conditional model: a table with one row, or as many as LATENT; a `hint` without them decodes both
+    /// Conditions of a conditional model: a table with one row, or as many as LATENT; a `hint` without them decodes
+    /// both
     #[arg(long, value_name = "FILE")]
     given: Option<PathBuf>,
     /// Rows: .npy or .csv

@@ -19,8 +19,8 @@ pub(super) struct DeviceArgs {
     pub(super) device: Option<String>,
     /// Threads of the native CPU engine [default: all cores]
     ///
-    /// HINTFLOW_SIMD=avx512, avx2 or portable in the environment asks it for a lower instruction set than the best of the
-    /// processor, so that results of another machine can be had bit for bit.
+    /// HINTFLOW_SIMD=avx512, avx2 or portable in the environment asks it for a lower instruction set than the best of
+    /// the processor, so that results of another machine can be had bit for bit.
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<usize>,
     /// Do not time variants of a GPU's kernels when it meets a model for the first time
@@ -92,7 +92,8 @@ const DEVICE: &str = "HINTFLOW_RUN__DEVICE";
 const THREADS: &str = "HINTFLOW_RUN__THREADS";
 const TUNE: &str = "HINTFLOW_RUN__TUNE";
 
-/// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core, `tune` for a GPU.
+/// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core, `tune` for a
+/// GPU.
 pub(super) fn open(device: &str, threads: usize, tune: bool) -> Result<Engine> {
     let engine = tunable(device, threads)?;
     Ok(if tune { engine } else { engine.untuned() })

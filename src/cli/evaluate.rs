@@ -24,7 +24,8 @@ Measures that apply to the data set of the run:
 
 LL is in nats per column without the constant -log(2 pi)/2, as in the paper; the log-likelihood in nats per row
 with it. The numbers of draws are the paper's; --quick takes few of them, for a first look in seconds.
-A pool of 10^8 prior draws takes minutes, once for a data set: what is accepted is stored in RUN/abc.
+A pool of 10^8 prior draws takes minutes, once for a run: what is accepted is stored in RUN/abc, and may be copied
+to another run of the same data set.
 
 Examples:
   hintflow evaluate runs/first
@@ -46,7 +47,7 @@ pub(super) struct Evaluate {
     /// Rows of such a batch, and draws that ABC accepts for an observation
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     batch_rows: Option<usize>,
-    /// Samples to which the best true shape is fitted
+    /// Samples to which the best true shape is fitted, at most those of --correlated
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     fitted: Option<usize>,
     /// Rows whose correlations are compared
@@ -71,16 +72,19 @@ impl Evaluate {
         let config = run::settings_of(&self.run)?;
         let file = read_model(&self.run)?;
         let protocol = self.protocol();
-        let data = measure::dataset(&config, &file)?;
+        let data = measure::dataset_of_run(&self.run, &config, &file)?;
         let flow = Flow::from_file(file, &self.device.open()?)?;
 
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| BARS.add(ProgressBar::new_spinner()));
-        let mut tell = |text: &str| match &bar {
-            Some(bar) => {
-                bar.set_message(text.to_owned());
-                bar.tick();
+        let mut tell = |text: &str| {
+            match &bar {
+                Some(bar) => {
+                    bar.set_message(text.to_owned());
+                    bar.tick();
+                }
+                None => tracing::debug!("{text}"),
             }
-            None => tracing::debug!("{text}"),
+            Ok(())
         };
         let scores = measure::measure(&flow, &config, &data, &protocol, &self.run.join("abc"), &mut tell)?;
         if let Some(bar) = bar {
@@ -101,11 +105,12 @@ impl Evaluate {
 
     fn protocol(&self) -> Protocol {
         let base = if self.quick { Protocol::QUICK } else { Protocol::PAPER };
+        let correlated = self.correlated.unwrap_or(base.correlated);
         Protocol {
             batches: self.batches.unwrap_or(base.batches),
             batch_rows: self.batch_rows.unwrap_or(base.batch_rows),
-            fitted: self.fitted.unwrap_or(base.fitted),
-            correlated: self.correlated.unwrap_or(base.correlated),
+            fitted: self.fitted.unwrap_or(base.fitted.min(correlated)),
+            correlated,
             draws: self.draws.unwrap_or(base.draws),
         }
     }

@@ -40,8 +40,8 @@ pub(super) struct LogProb {
     run: PathBuf,
     #[command(flatten)]
     data: model::Data,
-    /// Of a `hint`, which density: that of the columns given the conditions, of both, or of the conditions alone (then DATA
-    /// holds conditions) [default: posterior]
+    /// Of a `hint`, which density: that of the columns given the conditions, of both, or of the conditions alone (then
+    /// DATA holds conditions) [default: posterior]
     #[arg(long, value_name = "WHICH")]
     of: Option<Of>,
     /// Table to write: .npy or .csv
@@ -84,8 +84,8 @@ impl LogProb {
 }
 
 impl LogProb {
-    /// Log-densities of the rows, and the numbers, from 0, of those outside of the bounds that the model knows: theirs mean
-    /// nothing.
+    /// Log-densities of the rows, and the numbers, from 0, of those outside of the bounds that the model knows: theirs
+    /// mean nothing.
     fn densities(&self, flow: &Flow) -> Result<(Vec<f32>, Vec<usize>)> {
         let kind = flow.spec().kind;
         if let (Some(of @ (Of::Joint | Of::Evidence)), Kind::Flow | Kind::Cinn) = (self.of, kind) {
@@ -117,8 +117,8 @@ impl LogProb {
     }
 }
 
-/// The values of a table, with usual ones in the rows that are outside of the bounds, and the numbers of these rows from 0.
-/// Warns of them.
+/// The values of a table, with usual ones in the rows that are outside of the bounds, and the numbers of these rows
+/// from 0. Warns of them.
 fn moved_inside(units: &Units, table: Table, path: &Path) -> (Vec<f32>, Vec<usize>) {
     let numbers = table.file_numbers().to_vec();
     let (rows, dim) = (table.rows, table.dim());

@@ -1,7 +1,7 @@
 //! Messages on stderr, above a progress bar where there is one.
 //!
-//! A message that cannot be written (a full disk, a reader or a terminal that is gone) is lost and nothing else: work goes
-//! on. Everything on stderr therefore goes through this file; the macros of the standard library would panic.
+//! A message that cannot be written (a full disk, a reader or a terminal that is gone) is lost and nothing else: work
+//! goes on. Everything on stderr therefore goes through this file; the macros of the standard library would panic.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};

@@ -26,12 +26,12 @@ pub(super) struct Data {
     /// Table: .csv, .npy or text (.txt, .tsv, .dat)
     #[arg(value_name = "DATA")]
     pub(super) path: PathBuf,
-    /// Columns of the table that are the model's, by name or number, in the model's order where they have other names [default: by
-    /// name, else all]
+    /// Columns of the table that are the model's, by name or number, in the model's order where they have other names
+    /// [default: by name, else all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     columns: Option<Vec<String>>,
-    /// Conditions of a conditional model: a table with one row or as many as DATA, or columns of DATA by name or number, in the
-    /// model's order where they have other names [default: columns of DATA, by name]
+    /// Conditions of a conditional model: a table with one row or as many as DATA, or columns of DATA by name or
+    /// number, in the model's order where they have other names [default: columns of DATA, by name]
     #[arg(long, value_name = "FILE|LIST")]
     given: Option<String>,
 }
@@ -82,8 +82,8 @@ impl Data {
         self.inputs().last().copied().unwrap_or(&self.path)
     }
 
-    /// Tables of the model's columns: as chosen, else by name where both have names, else by position. Their values may be
-    /// outside of the bounds that the model knows.
+    /// Tables of the model's columns: as chosen, else by name where both have names, else by position. Their values may
+    /// be outside of the bounds that the model knows.
     pub(super) fn tables_for(&self, flow: &Flow) -> Result<Tables> {
         let (path, names) = (&self.path, flow.columns());
         let spec = flow.spec();
@@ -198,8 +198,8 @@ fn is_file(path: &Path) -> bool {
     matches!(Given::of_text(&path.to_string_lossy()), Given::File(_))
 }
 
-/// Some columns of a file, as `option` names them, for those of the model in this order; where they have the model's `names`,
-/// in another order, for those of the same name.
+/// Some columns of a file, as `option` names them, for those of the model in this order; where they have the model's
+/// `names`, in another order, for those of the same name.
 fn chosen(path: &Path, columns: &[String], option: &str, names: &[String]) -> Result<Table> {
     let wanted: Vec<_> = columns.iter().map(|name| name.trim()).collect();
     let table = Table::read_columns(path, &wanted).map_err(|e| renamed(e, option))?;

@@ -87,10 +87,7 @@ impl Reproduce {
         let items = self.items()?;
         let scale = paper::Scale::from(self.scale);
         let out = self.out.clone().unwrap_or_else(|| scale.folder().into());
-        let runs = self.runs.unwrap_or(match self.scale {
-            Scale::Quick => 1,
-            Scale::Paper => 3,
-        });
+        let runs = self.runs.unwrap_or(scale.runs());
         let engine = self.device.open()?;
         interrupt::listen()?;
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
@@ -127,7 +124,7 @@ impl Reproduce {
     }
 }
 
-/// Shows how it goes: of trainings little more than their bars.
+/// Shows how it goes: of trainings their bars, warnings and ends.
 struct Shower {
     training: Quiet,
     measuring: Option<ProgressBar>,
@@ -137,11 +134,11 @@ struct Shower {
 
 impl Shower {
     fn new(quiet: bool) -> Self {
-        Self { training: Quiet(Shown::new(quiet)), measuring: None, model: String::new(), quiet }
+        Self { training: Quiet::new("", quiet), measuring: None, model: String::new(), quiet }
     }
 
     fn clear(&mut self) {
-        self.training.0.finish();
+        self.training.shown.finish();
         if let Some(bar) = self.measuring.take() {
             bar.finish_and_clear();
         }
@@ -157,12 +154,12 @@ impl Watcher for Shower {
 
     fn observer(&mut self) -> &mut dyn Observer {
         self.clear();
-        self.training = Quiet(Shown::new(self.quiet));
+        self.training = Quiet::new(&self.model, self.quiet);
         &mut self.training
     }
 
     fn measuring(&mut self, what: &str) {
-        self.training.0.finish();
+        self.training.shown.finish();
         tracing::debug!("{}: {what}", self.model);
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
@@ -183,20 +180,29 @@ impl Watcher for Shower {
 }
 
 /// A training among many: its bar, its warnings, and how it ended.
-struct Quiet(Shown);
+struct Quiet {
+    shown: Shown,
+    model: String,
+}
+
+impl Quiet {
+    fn new(model: &str, quiet: bool) -> Self {
+        Self { shown: Shown::new(quiet), model: model.to_owned() }
+    }
+}
 
 impl Observer for Quiet {
     fn started(&mut self, start: &Start<'_>) {
-        self.0.show_bar(start);
+        self.shown.show_bar(start);
     }
 
     fn progress(&mut self, progress: &Progress) {
-        self.0.progress(progress);
+        self.shown.progress(progress);
     }
 
     fn epoch(&mut self, report: &EpochReport, progress: &Progress) {
         if progress.step == progress.steps || interrupt::STOP.load(Ordering::Relaxed) {
-            self.0.epoch(report, progress);
+            self.shown.epoch(report, progress);
         }
     }
 
@@ -205,6 +211,6 @@ impl Observer for Quiet {
     }
 
     fn warning(&mut self, text: &str) {
-        tracing::debug!("{text}");
+        tracing::warn!("{}: {text}", self.model);
     }
 }

@@ -36,7 +36,8 @@ reports log-densities of whole rows; their mean is columns * (LL - 0.919).";
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, after_long_help = long_help())]
 pub(super) struct Train {
-    /// Data set of the paper (lens, cross; power, gas, miniboone with --set data.path=FILE), or a table: .csv, .npy or text (.txt, .tsv, .dat), one row per sample
+    /// Data set of the paper (lens, cross; power, gas, miniboone with --set data.path=FILE), or a table: .csv, .npy or
+    /// text (.txt, .tsv, .dat), one row per sample
     #[arg(value_name = "PRESET|DATA")]
     source: Option<String>,
     /// Go on with the run in this folder

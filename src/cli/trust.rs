@@ -1,7 +1,7 @@
 //! A warning before a posterior is trusted: are these observations like those of the training?
 //!
-//! The density of y, which a `hint` knows, tells. Of other models the standardisation does, of each condition by itself: it
-//! sees what is far out, and not a combination that never was.
+//! The density of y, which a `hint` knows, tells. Of other models the standardisation does, of each condition by
+//! itself: it sees what is far out, and not a combination that never was.
 
 use hintflow::data::Table;
 use hintflow::plan::Kind;

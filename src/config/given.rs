@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Columns;
 use crate::data::table;
 
-/// `data.given`: a text that ends like a table file is one, or names a file that exists and has an extension; other texts
-/// and lists name columns of the table.
+/// `data.given`: a text that ends like a table file is one, or names a file that exists and has an extension; other
+/// texts and lists name columns of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     /// A table with as many rows as the data.

@@ -107,8 +107,8 @@ pub(super) fn without_quotes(key: &str) -> String {
     quoted(key).map_or_else(|| key.to_owned(), |(rest, name)| format!("{COLUMNS}.{name}{rest}"))
 }
 
-/// The setting whose name is spelled most like `name`, if it is not another name altogether: at most half of its letters
-/// differ. A name without a table is compared without tables.
+/// The setting whose name is spelled most like `name`, if it is not another name altogether: at most half of its
+/// letters differ. A name without a table is compared without tables.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let distance = |key: &str| {
         let full = 2 * edit_distance(name, key);

@@ -1,4 +1,5 @@
-//! Settings of a training: one tree of tables, the same names in TOML files, in the environment and on the command line.
+//! Settings of a training: one tree of tables, the same names in TOML files, in the environment and on the command
+//! line.
 //!
 //! [`Config`] is the whole tree with every choice made; [`Layers`] collects settings from their sources in order of
 //! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
@@ -124,8 +125,8 @@ pub struct Train {
     pub keep: Keep,
     /// Epochs without a better score of the held-out rows after which the training stops, or cools down; 0: never.
     pub patience: u64,
-    /// Epochs that are trained when patience is lost, from the best epoch's model on, while the rate falls to `lr_final`;
-    /// 0: none.
+    /// Epochs that are trained when patience is lost, from the best epoch's model on, while the rate falls to
+    /// `lr_final`; 0: none.
     pub cooldown: u64,
 }
 
@@ -171,7 +172,8 @@ pub struct Data {
     pub test_rows: Option<u64>,
     /// Deviation of the noise added to the held-out rows, once, before they are scored.
     pub test_noise: f64,
-    /// Seed of simulated data and of the choice of held-out rows; see [`crate::data::uci::Uci::read`] for UCI data sets.
+    /// Seed of simulated data and of the choice of held-out rows; see [`crate::data::uci::Uci::read`] for UCI data
+    /// sets.
     pub seed: u64,
 }
 
@@ -231,8 +233,8 @@ impl Columns {
 }
 
 impl Model {
-    /// The model these settings ask for, for data of `dim` columns and `cond_dim` conditions. A budget is turned into its
-    /// width.
+    /// The model these settings ask for, for data of `dim` columns and `cond_dim` conditions. A budget is turned into
+    /// its width.
     ///
     /// # Errors
     /// [`crate::Error::Config`] where a setting is out of range.
@@ -295,7 +297,8 @@ impl Train {
         }
     }
 
-    /// Whether a training may go back to its best epoch, at its end or to cool down, so that its weights are remembered.
+    /// Whether a training may go back to its best epoch, at its end or to cool down, so that its weights are
+    /// remembered.
     pub fn goes_back(&self) -> bool {
         self.keep == Keep::Best || (self.cooldown > 0 && self.patience > 0)
     }
@@ -316,7 +319,8 @@ impl Config {
     /// The settings as a TOML file that gives the same run again.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not Unicode.
+    /// [`crate::Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not
+    /// Unicode.
     pub fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;
         Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))

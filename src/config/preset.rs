@@ -136,9 +136,9 @@ fn for_shapes(preset: Preset, blocks: u32, budget: u64, outline: Option<Outline>
 /// Seed of the shuffling and of the noise in the public preprocessing of the UCI data sets.
 const UCI_SEED: u64 = 42;
 
-/// The paper's settings for a UCI data set (appendix, "UCI Data"), with four blocks. An epoch is every whole batch that the
-/// training rows give, as in the authors' code: 999 of POWER and GAS, 98 of MINIBOONE, which the paper rounds to 1000 and 100.
-/// They are scored on the test rows, with the noise of the training.
+/// The paper's settings for a UCI data set (appendix, "UCI Data"), with four blocks. An epoch is every whole batch that
+/// the training rows give, as in the authors' code: 999 of POWER and GAS, 98 of MINIBOONE, which the paper rounds to
+/// 1000 and 100. They are scored on the test rows, with the noise of the training.
 fn for_uci(preset: Preset, budget: u64, batch: u64) -> Config {
     let mut config = Preset::Lens.config();
     config.model.blocks = 4;

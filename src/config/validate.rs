@@ -19,7 +19,8 @@ impl Config {
         self.has_a_place_in_toml()
     }
 
-    /// TOML has no integers of 2^63 or more and no text that is not Unicode, and the resolved settings are written as TOML.
+    /// TOML has no integers of 2^63 or more and no text that is not Unicode, and the resolved settings are written as
+    /// TOML.
     pub(super) fn has_a_place_in_toml(&self) -> Result<()> {
         let (m, t, d, r) = (&self.model, &self.train, &self.data, &self.run);
         for (key, value) in [

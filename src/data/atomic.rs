@@ -2,7 +2,8 @@
 //!
 //! Whoever reads a file written here never sees half of it, and a failed write (full disk, a panic) leaves neither a
 //! damaged file nor a temporary one. Without `force` nothing that exists is replaced, even where two processes
-//! write the same name at the same time: the last step is then a hard link, which the system refuses where the name is taken.
+//! write the same name at the same time: the last step is then a hard link, which the system refuses where the name is
+//! taken.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};

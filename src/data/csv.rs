@@ -1,7 +1,7 @@
 //! Text tables: numbers separated by commas, semicolons, tabs or blanks, with or without a line of names.
 //!
-//! Nothing is guessed about values: a cell that is empty, no number, NaN or infinite is an error with its place, because
-//! a density trained on a silently changed table is worse than none.
+//! Nothing is guessed about values: a cell that is empty, no number, NaN or infinite is an error with its place,
+//! because a density trained on a silently changed table is worse than none.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 
 /// Reads a text table.
 ///
-/// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value do
-/// not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names.
-/// Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy writes them. Empty lines are
+/// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value
+/// do not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names. Lines with
+/// a `#` at the head of the file are comments; the last may hold the names, as NumPy writes them. Empty lines are
 /// ignored, cells may be quoted, lines end in LF or CRLF.
 pub fn read_csv(path: &Path) -> Result<Table> {
     read_chosen(path, ALL)
@@ -135,8 +135,8 @@ impl<R: Read> Read for Quotes<R> {
     }
 }
 
-/// Whether the first line holds names. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be reported and not taken
-/// for names.
+/// Whether the first line holds names. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be reported and not
+/// taken for names.
 fn is_header(record: &::csv::ByteRecord, path: &Path) -> Result<bool> {
     let missing = ["", "na", "n/a", "#n/a", "null", "none", "-", "?"];
     let text = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
@@ -204,8 +204,8 @@ pub(super) fn number(cell: &[u8]) -> Result<(f64, f32), String> {
     Ok((value, narrow(value)?))
 }
 
-/// Writes a text table with commas; `names` is empty or has one name a column. Numbers have as many digits as it takes to
-/// read the same `f32` back.
+/// Writes a text table with commas; `names` is empty or has one name a column. Numbers have as many digits as it takes
+/// to read the same `f32` back.
 pub fn write_csv(
     path: &Path,
     names: &[String],

@@ -3,7 +3,8 @@
 //! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
 //! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`shapes`]
 //! simulates the families of the paper, [`lens`] and [`cross`], as [`fourier`] coefficients; [`natural`]
-//! is the shape with which it introduces them. [`uci`] reads its tabular data sets. Nothing here knows a device or a model.
+//! is the shape with which it introduces them. [`uci`] reads its tabular data sets. Nothing here knows a device or a
+//! model.
 
 pub mod atomic;
 pub mod cross;
@@ -33,5 +34,6 @@ pub use units::{Bounds, Units};
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.
 pub const TEST_FIRST_ROW: u64 = 1 << 40;
 
-/// First row of a pool of draws for [`crate::eval::abc`], which shares no row with the training and test sets of a seed.
+/// First row of a pool of draws for [`crate::eval::abc`], which shares no row with the training and test sets of a
+/// seed.
 pub const POOL_FIRST_ROW: u64 = 1 << 41;

@@ -1,4 +1,5 @@
-//! The natural shape with which the paper shows what a Fourier curve is: the outline of a frog, from the segmentation of an image.
+//! The natural shape with which the paper shows what a Fourier curve is: the outline of a frog, from the segmentation
+//! of an image.
 //!
 //! The corners are those in the source of the paper's figure "A 2d polygon obtained from the segmentation of a natural
 //! image", in its order, which is clockwise, without the closing duplicate. Its figure traces curves of several orders
@@ -7,8 +8,8 @@
 use super::fourier::{self, Curve};
 use super::plane::{self, Point};
 
-/// The longest segment between points that are transformed. The paper's points, listed in its source, are the corners and
-/// the middles of most sides.
+/// The longest segment between points that are transformed. The paper's points, listed in its source, are the corners
+/// and the middles of most sides.
 const LONGEST_SEGMENT: f64 = 0.03;
 
 /// Corners of the polygon, inside the unit square.

@@ -130,8 +130,8 @@ fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &
     Ok((values, precision))
 }
 
-/// Some columns of an array, row by row and unrounded, as their number and their values; `choice` is told the number of all.
-/// For values that are computed with before they are rounded.
+/// Some columns of an array, row by row and unrounded, as their number and their values; `choice` is told the number of
+/// all. For values that are computed with before they are rounded.
 pub(super) fn read_unrounded(path: &Path, choice: impl Fn(usize) -> Result<Vec<usize>>) -> Result<(usize, Vec<f64>)> {
     let (file, length) = open_regular(path)?;
     let mut input = BufReader::with_capacity(CHUNK, file);

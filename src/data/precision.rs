@@ -1,7 +1,7 @@
 //! Whether 32-bit floats can tell the numbers of a column apart.
 //!
-//! A time in seconds since 1970 is about 1.7e9, where neighbouring 32-bit floats are 128 apart: the column would become a
-//! few steps, silently. So rounding is compared with the spread of the column while the file is read.
+//! A time in seconds since 1970 is about 1.7e9, where neighbouring 32-bit floats are 128 apart: the column would become
+//! a few steps, silently. So rounding is compared with the spread of the column while the file is read.
 
 /// Rounding of more than this share of a column's deviation is told.
 const COARSE: f64 = 1e-3;

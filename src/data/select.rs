@@ -14,11 +14,12 @@ pub(crate) struct Parts {
 }
 
 impl Table {
-    /// Reads the columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses them.
+    /// Reads the columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses
+    /// them.
     ///
     /// # Errors
-    /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or in
-    /// both lists, or none is left.
+    /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or
+    /// in both lists, or none is left.
     pub(crate) fn read_parts(path: &Path, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {
         let table = read(path, &|names, dim| parts(names, dim, given, modelled).map(|(y, x)| Some([y, x].concat())))?;
         // As many as were chosen: none was named twice.

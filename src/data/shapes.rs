@@ -96,15 +96,15 @@ impl Shapes {
         self.fill_rows(rows, seed, first_row, 0)
     }
 
-    /// As [`Shapes::fill`], for rows [y, x] of [`Shapes::observed_dim`] columns: the noisy observations of each shape, then
-    /// the shape.
+    /// As [`Shapes::fill`], for rows [y, x] of [`Shapes::observed_dim`] columns: the noisy observations of each shape,
+    /// then the shape.
     pub fn fill_observed(self, rows: &mut [f32], seed: u64, first_row: u64) {
         self.fill_rows(rows, seed, first_row, self.observations().len())
     }
 
-    /// The observations of [`Shapes::fill_observed`] without the shapes, in rows as wide as [`Shapes::observations`]: what
-    /// approximate Bayesian computation compares with an observation. Any number of rows can be streamed through one buffer
-    /// by moving `first_row` on.
+    /// The observations of [`Shapes::fill_observed`] without the shapes, in rows as wide as [`Shapes::observations`]:
+    /// what approximate Bayesian computation compares with an observation. Any number of rows can be streamed through
+    /// one buffer by moving `first_row` on.
     pub fn fill_observations(self, rows: &mut [f32], seed: u64, first_row: u64) {
         // Some rows a task: what is written is small against what a task costs.
         const ROWS: usize = 64;

@@ -73,8 +73,8 @@ impl Table {
         read(path.as_ref(), &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
     }
 
-    /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all names
-    /// of the file.
+    /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all
+    /// names of the file.
     pub fn read_named(path: impl AsRef<Path>, wanted: &[String]) -> Result<(Self, Vec<String>)> {
         let all = RefCell::new(Vec::new());
         let table = read(path.as_ref(), &|names, _| {
@@ -174,8 +174,8 @@ impl Table {
         &self.file_numbers
     }
 
-    /// The columns (from 0) of the file whose numbers are so close together, for their size, that rounding them to 32-bit
-    /// floats changed them much.
+    /// The columns (from 0) of the file whose numbers are so close together, for their size, that rounding them to
+    /// 32-bit floats changed them much.
     pub fn coarse(&self) -> &[usize] {
         &self.coarse
     }
@@ -219,8 +219,8 @@ pub(crate) fn fingerprint(dim: usize, values: &[f32]) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or has
-/// one name a column.
+/// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or
+/// has one name a column.
 pub fn write_table(
     path: &Path,
     names: &[String],
@@ -235,8 +235,8 @@ pub fn write_table(
     }
 }
 
-/// Writes the rows of several groups of `rows` rows each: `.npy` gets an array (groups, rows, columns), `.csv` a first column
-/// `name` with the number of the group, from 1.
+/// Writes the rows of several groups of `rows` rows each: `.npy` gets an array (groups, rows, columns), `.csv` a first
+/// column `name` with the number of the group, from 1.
 pub fn write_groups(
     path: &Path,
     name: &str,

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 const DELIMITERS: [u8; 3] = *b"\t;,";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads the comments and the first two lines, finds the delimiter, and gives the whole text back: without its byte order
-/// mark, with an empty line for each comment so that lines keep their numbers.
+/// Reads the comments and the first two lines, finds the delimiter, and gives the whole text back: without its byte
+/// order mark, with an empty line for each comment so that lines keep their numbers.
 pub(super) fn open(file: File, path: &Path) -> Result<(Box<dyn Read>, u8)> {
     let failed = |e| Error::io("read", path, e);
     let mut input = BufReader::with_capacity(1 << 16, file);
@@ -50,8 +50,8 @@ fn comment(line: &[u8]) -> Option<&[u8]> {
 
 /// The text without the comments before its first line; of a last one that holds names, without its sign.
 ///
-/// A comment holds names if it has as many cells as the first line, none of them a number. A row of numbers behind the sign
-/// stays as it is and becomes an error: whoever took it out of the table may have meant to, or not.
+/// A comment holds names if it has as many cells as the first line, none of them a number. A row of numbers behind the
+/// sign stays as it is and becomes an error: whoever took it out of the table may have meant to, or not.
 fn without_comments(text: Vec<u8>) -> Vec<u8> {
     let (mut comments, mut at) = (Vec::new(), 0);
     while at < text.len() {

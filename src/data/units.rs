@@ -1,8 +1,9 @@
 //! What the columns of a table are to a model: their names, where their values can lie, and their standardisation.
 //!
-//! A column with a bound is mapped to the whole line before it is standardised, so that a density over it ends where the
-//! values do and samples never leave it: `ln(x - lower)`, `-ln(upper - x)`, or the logit `ln((x - lower) / (upper - x))`. All
-//! three increase. Everything is computed in f64; what goes to the networks is f32.
+//! A column with a bound is mapped to the whole line before it is standardised, so that a density over it ends where
+//! the values do and samples never leave it: `ln(x - lower)`, `-ln(upper - x)`, or the logit
+//! `ln((x - lower) / (upper - x))`. All three increase. Everything is computed in f64; what goes to the networks is
+//! f32.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -153,7 +154,8 @@ impl From<Outside> for Error {
 }
 
 impl Units {
-    /// The units of the columns of `rows`, row-major, of which there is at least one. The rows must lie inside the bounds.
+    /// The units of the columns of `rows`, row-major, of which there is at least one. The rows must lie inside the
+    /// bounds.
     ///
     /// # Errors
     /// Those of [`Units::inner`] and [`Standardizer::fit`].
@@ -310,8 +312,8 @@ impl Units {
         rows.chunks_exact(dim).map(move |row| of_bounds(row) - scales)
     }
 
-    /// Turns gradients with respect to rows in the units of the networks into those with respect to the same rows in the
-    /// user's units.
+    /// Turns gradients with respect to rows in the units of the networks into those with respect to the same rows in
+    /// the user's units.
     pub fn outer_gradient(&self, rows: &[f32], gradient: &mut [f32]) {
         let mut rows = rows.iter();
         if !self.bounds.is_empty() || self.standardize.is_some() {

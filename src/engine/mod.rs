@@ -38,7 +38,8 @@ pub struct DeviceInfo {
     pub backend: String,
     /// Driver and its version.
     pub driver: String,
-    /// What decides the bits of results: the instruction set of the native engine; adapter, interface and driver of a GPU.
+    /// What decides the bits of results: the instruction set of the native engine; adapter, interface and driver of a
+    /// GPU.
     pub arithmetic: String,
     /// "discrete", "integrated", "virtual", "software", "other" or "native".
     pub kind: &'static str,

@@ -1,5 +1,5 @@
-//! Maximum mean discrepancy of two sets of rows (Gretton et al. 2012), with the kernels and the estimator of the paper's
-//! authors, so that the numbers compare with their tables (paper, section 4.3).
+//! Maximum mean discrepancy of two sets of rows (Gretton et al. 2012), with the kernels and the estimator of the
+//! paper's authors, so that the numbers compare with their tables (paper, section 4.3).
 //!
 //! The kernel is the sum of three inverse multiquadrics of the distance d of two rows,
 //!
@@ -8,14 +8,14 @@
 //! ```
 //!
 //! and the estimate is the biased V-statistic with the diagonal: the mean of `k(x, x') + k(y, y') - 2 k(x, y)` over all
-//! pairs of rows. That is the *squared* discrepancy, and it is what the tables call MMD: no root is taken, and the three
-//! kernels are summed, not averaged. The paper takes 4,000 rows of each and averages over 100 pairs of batches of data
-//! and model samples, for posteriors over 1,000 observations, whose data are those of [`super::abc`].
+//! pairs of rows. That is the *squared* discrepancy, and it is what the tables call MMD: no root is taken, and the
+//! three kernels are summed, not averaged. The paper takes 4,000 rows of each and averages over 100 pairs of batches of
+//! data and model samples, for posteriors over 1,000 observations, whose data are those of [`super::abc`].
 //!
 //! The kernel has lengths of its own: rows are compared in the units they come in.
 //!
-//! Distances are in `f32`, kernels and sums in `f64`. Sums are grouped by row number: any number of threads gives the same
-//! bits.
+//! Distances are in `f32`, kernels and sums in `f64`. Sums are grouped by row number: any number of threads gives the
+//! same bits.
 
 use rayon::prelude::*;
 
@@ -23,9 +23,6 @@ use crate::error::{Error, Result};
 
 /// `(C, a)` of the three kernels.
 pub const KERNELS: [(f64, f64); 3] = [(0.5, 1.0), (0.2, 1.0), (0.2, 0.5)];
-
-/// Rows of the paper's batches.
-pub const PAPER_ROWS: usize = 4000;
 
 /// Rows of y taken at a time: as many as make the compiler use whole vector registers.
 const LANES: usize = 16;
@@ -35,7 +32,8 @@ const CHUNK: usize = 32;
 /// Discrepancy of two sets of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mmd {
-    /// The squared discrepancy, which the paper's tables report. Between equal sets 0 up to rounding, which may be negative.
+    /// The squared discrepancy, which the paper's tables report. Between equal sets 0 up to rounding, which may be
+    /// negative.
     pub squared: f64,
     /// Rows of x and of y that were used.
     pub rows: [usize; 2],
@@ -60,54 +58,6 @@ impl Mmd {
     /// The discrepancy itself, in the unit of the kernel's feature space.
     pub fn root(&self) -> f64 {
         self.squared.max(0.0).sqrt()
-    }
-}
-
-/// Discrepancies of repeated pairs of batches.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MmdRuns {
-    /// Squared discrepancy of each pair.
-    pub squared: Vec<f64>,
-    /// Rows of x and of y that were left out of all batches together, see [`Mmd::skipped`].
-    pub skipped: [usize; 2],
-}
-
-impl MmdRuns {
-    /// Measures `runs` pairs of batches; `batch(i)` draws pair i: rows x and rows y of `dim` columns.
-    ///
-    /// # Errors
-    /// Those of `batch` and of [`Mmd::of`], and [`Error::Config`] for no runs.
-    pub fn measure(
-        runs: usize,
-        dim: usize,
-        mut batch: impl FnMut(usize) -> Result<(Vec<f32>, Vec<f32>)>,
-    ) -> Result<Self> {
-        if runs == 0 {
-            return Err(Error::config("runs", "0 runs have no average; take at least 1"));
-        }
-        let mut all = Self::default();
-        for run in 0..runs {
-            let (x, y) = batch(run)?;
-            let mmd = Mmd::of(&x, &y, dim)?;
-            all.squared.push(mmd.squared);
-            for (sum, skipped) in all.skipped.iter_mut().zip(mmd.skipped) {
-                *sum += skipped;
-            }
-        }
-        Ok(all)
-    }
-
-    /// Mean of the squared discrepancies: the paper's number.
-    pub fn mean(&self) -> f64 {
-        self.squared.iter().sum::<f64>() / self.squared.len() as f64
-    }
-
-    /// Deviation of one run from the mean (n - 1 in the denominator); `None` of a single run.
-    pub fn deviation(&self) -> Option<f64> {
-        let n = self.squared.len();
-        let mean = self.mean();
-        let sum = self.squared.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>();
-        (n > 1).then(|| (sum / (n - 1) as f64).sqrt())
     }
 }
 
@@ -300,15 +250,16 @@ mod tests {
         let (within, between) = (expectation(density(0.0), 20.0), expectation(density(1.0), 20.0));
         let share = 1.0 / n as f64;
         let want = 2.0 * ((1.0 - share) * within + share * (2.0 + 0.5f64.sqrt())) - 2.0 * between;
-        let measured = MmdRuns::measure(runs, 1, |run| {
-            let (x, y) = (normals(10 + run as u64, n), normals(100 + run as u64, n));
-            Ok((x, y.iter().map(|v| v + 1.0).collect()))
-        })
-        .unwrap();
-        let error = measured.deviation().unwrap() / (runs as f64).sqrt();
+        let batch = |run: u64| {
+            let (x, y) = (normals(10 + run, n), normals(100 + run, n));
+            Mmd::of(&x, &y.iter().map(|v| v + 1.0).collect::<Vec<_>>(), 1).unwrap().squared
+        };
+        let measured: Vec<f64> = (0..runs).map(batch).collect();
+        let mean = measured.iter().sum::<f64>() / runs as f64;
+        let variance = measured.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (runs - 1) as f64;
+        let error = (variance / runs as f64).sqrt();
         assert!(error < 0.05 * want, "{error} {want}");
-        assert_near(measured.mean(), want, 4.0 * error);
-        assert_eq!((measured.squared.len(), measured.skipped), (runs, [0, 0]));
+        assert_near(mean, want, 4.0 * error);
     }
 
     #[test]
@@ -351,7 +302,5 @@ mod tests {
         assert!(Mmd::of(&[1.], &[1.], 0).is_err());
         assert!(Mmd::of(&[], &[1.], 1).is_err());
         assert!(Mmd::of(&[1.], &[f32::NAN], 1).is_err());
-        assert!(MmdRuns::measure(0, 1, |_| Ok((vec![1.0], vec![1.0]))).is_err());
-        assert_eq!(MmdRuns::measure(1, 1, |_| Ok((vec![1.0], vec![1.0]))).unwrap().deviation(), None);
     }
 }

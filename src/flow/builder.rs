@@ -95,8 +95,8 @@ impl FlowBuilder {
         self
     }
 
-    /// Makes it a flow of x and of that many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint density,
-    /// the evidence and the posterior (spec, section 4).
+    /// Makes it a flow of x and of that many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint
+    /// density, the evidence and the posterior (spec, section 4).
     pub fn hint(mut self, conditions: u32) -> Self {
         (self.spec.kind, self.spec.cond_dim) = (Kind::Hint, conditions);
         self

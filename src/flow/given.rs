@@ -10,8 +10,8 @@ use crate::plan::Kind;
 
 /// Some observations y and the model that knows x given them, see [`Flow::given`].
 ///
-/// Of a `cinn` that is the model itself, of a `hint` its x lane: the posterior. Rows of x belong to the observations one
-/// by one; a single observation stands for any number of rows.
+/// Of a `cinn` that is the model itself, of a `hint` its x lane: the posterior. Rows of x belong to the observations
+/// one by one; a single observation stands for any number of rows.
 pub struct Given<'a> {
     pub(super) flow: &'a Flow,
     /// Conditions in the user's units, row-major (rows, C); empty for an unconditional flow.
@@ -28,8 +28,8 @@ impl Flow {
     /// The model given observations y, row-major (B, C), in the user's units; an unconditional flow is given nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows or
-    /// its length is not a multiple of C.
+    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows
+    /// or its length is not a multiple of C.
     pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Given<'a>> {
         if self.plan.spec.kind == Kind::Flow {
             if y.is_empty() {
@@ -84,7 +84,8 @@ impl Given<'_> {
     /// z and log-determinant of rows x, row-major (B, N); of a `hint` those of the x lane.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N, or its rows are not as many as the observations.
+    /// [`Error::Shape`] where the length of `x` is not a multiple of N, or its rows are not as many as the
+    /// observations.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let mut encoded = self.flow.encode_inner(&self.inner_for(rows), &self.flow.x.inner(x)?, rows)?;

@@ -12,12 +12,14 @@ impl Flow {
     /// Takes one backward pass over all rows for each column of z.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N, [`Error::Config`] where the model has conditions.
+    /// [`Error::Shape`] where the length of `x` is not a multiple of N, [`Error::Config`] where the model has
+    /// conditions.
     pub fn jacobian(&self, x: &[f32]) -> Result<Vec<f32>> {
         self.unconditional()?.jacobian(x)
     }
 
-    /// Mean of |dz/dx| over rows x of an unconditional flow, row-major (N, N); of others see [`Given::mean_abs_jacobian`].
+    /// Mean of |dz/dx| over rows x of an unconditional flow, row-major (N, N); of others see
+    /// [`Given::mean_abs_jacobian`].
     ///
     /// # Errors
     /// As those of [`Flow::jacobian`], and [`Error::Shape`] where there is no row.
@@ -27,8 +29,8 @@ impl Flow {
 }
 
 impl Given<'_> {
-    /// Jacobian dz/dx of each row x given its observation, row-major (B, N, N). Of a `hint` it is that of both lanes, of
-    /// [z_y, z_x] by [y, x], (B, C + N, C + N). x and y are in the user's units.
+    /// Jacobian dz/dx of each row x given its observation, row-major (B, N, N). Of a `hint` it is that of both lanes,
+    /// of [z_y, z_x] by [y, x], (B, C + N, C + N). x and y are in the user's units.
     ///
     /// Takes one backward pass over all rows for each column of z.
     ///

@@ -26,7 +26,8 @@ impl Lanes<Vec<f32>> {
 }
 
 impl Flow {
-    /// Both lanes of rows y (B, C) and x (B, N): z_y with `log |det dz_y/dy|`, and z_x with `log |det dz_x/dx|`, given y.
+    /// Both lanes of rows y (B, C) and x (B, N): z_y with `log |det dz_y/dy|`, and z_x with `log |det dz_x/dx|`, given
+    /// y.
     ///
     /// # Errors
     /// [`Error::Config`] where the model is not a `hint`, [`Error::Shape`] where the lengths do not agree.
@@ -57,7 +58,8 @@ impl Flow {
         Ok(log_density(&y).into_iter().zip(log_density(&x)).map(|(y, x)| (y + x) as f32).collect())
     }
 
-    /// `log p(y)` of rows y (B, C) in nats, in the user's units: how usual the observations are among those of the training.
+    /// `log p(y)` of rows y (B, C) in nats, in the user's units: how usual the observations are among those of the
+    /// training.
     ///
     /// # Errors
     /// [`Error::Config`] where the model is not a `hint`, [`Error::Shape`] where the length is not a multiple of C.

@@ -1,9 +1,9 @@
 //! Models on top of programs: encode, decode, density, samples, gradients.
 //!
 //! A [`Flow`] is a model on a device. It records its programs with the `tape` when they are first used
-//! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out. Of conditional models [`Flow::given`] takes the
-//! conditions, and gives what an unconditional flow has itself; what a `hint` knows of x and y together are methods of
-//! [`Flow`] whose names say `joint` or `evidence`.
+//! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out. Of conditional models [`Flow::given`] takes
+//! the conditions, and gives what an unconditional flow has itself; what a `hint` knows of x and y together are methods
+//! of [`Flow`] whose names say `joint` or `evidence`.
 
 mod builder;
 mod evidence;
@@ -123,7 +123,8 @@ impl Flow {
     /// Writes the model file atomically.
     ///
     /// # Errors
-    /// [`crate::Error::Exists`] where the file exists and `force` is not set, [`crate::Error::Io`] where it cannot be written.
+    /// [`crate::Error::Exists`] where the file exists and `force` is not set, [`crate::Error::Io`] where it cannot be
+    /// written.
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
         self.to_file()?.write(path, force)
     }

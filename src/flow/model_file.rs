@@ -168,8 +168,8 @@ impl ModelFile {
     }
 }
 
-/// Opens a safetensors file. One whose header would be longer than it or the format allows is something else, and is refused
-/// before it is read: it may be of any size.
+/// Opens a safetensors file. One whose header would be longer than it or the format allows is something else, and is
+/// refused before it is read: it may be of any size.
 ///
 /// # Errors
 /// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is something else.
@@ -189,8 +189,8 @@ pub(crate) fn open_tensors(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Whether `Q^T Q v = v` for a random vector, which takes n^2 operations and not n^3. Rounding of Q to `f32` leaves about
-/// 1e-7.
+/// Whether `Q^T Q v = v` for a random vector, which takes n^2 operations and not n^3. Rounding of Q to `f32` leaves
+/// about 1e-7.
 fn is_orthogonal(q: &[f32], n: usize) -> bool {
     let mut v = vec![0.0; n];
     rng::fill_normals(0, Stream::Mixing, 0, 0, &mut v);

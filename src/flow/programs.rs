@@ -1,8 +1,8 @@
-//! The programs of a model, recorded from its plan: what runs, in which order (paper, eqs. 1 to 6 and section 3.3; spec,
-//! section 4).
+//! The programs of a model, recorded from its plan: what runs, in which order (paper, eqs. 1 to 6 and section 3.3;
+//! spec, section 4).
 //!
-//! Training takes the columns of a block together: with two lanes the networks of both and of the cross coupling are one
-//! stage. What needs one lane alone (the evidence, the posterior, their log-determinants) takes them apart.
+//! Training takes the columns of a block together: with two lanes the networks of both and of the cross coupling are
+//! one stage. What needs one lane alone (the evidence, the posterior, their log-determinants) takes them apart.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::plan::{Kind, Lanes, Plan};
 use crate::program::{MixId, Program};
 use crate::tape::{Memory, Tape, Then};
 
-/// The programs a model can run. Letters as in [`crate::program`]; `y` stands for the conditions of a conditional model.
+/// The programs a model can run. Letters as in [`crate::program`]; `y` stands for the conditions of a conditional
+/// model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     /// x (and y) to z and log-determinant; with two lanes to z_y, its log-determinant, z_x and its log-determinant.

@@ -1,12 +1,13 @@
 //! `Couple`: the affine maps of a stage, their log-determinant, inverse and backward (spec, section 1).
 //!
-//! Columns go through their chains one by one. Sixteen samples through all columns, then the next sixteen, took cross4 54 ms
-//! forward and 74 ms backward instead of 19 and 41: every access was to another row of the arena.
+//! Columns go through their chains one by one. Sixteen samples through all columns, then the next sixteen, took cross4
+//! 54 ms forward and 74 ms backward instead of 19 and 41: every access was to another row of the arena.
 //!
 //! The backward pass keeps each link's scale from its own forward pass, which saves a third of the exponentials and arc
-//! tangents. It parks nothing of a chain's last link, and copies columns that have no chain: from 41 to 35 ms backward with all
-//! levels in one stage, from 61 to 38 ms with a stage for each. The next column's rows, which have long left the cache, are
-//! fetched while a column is computed: with all levels in one stage from 19 to 14 ms forward and from 35 to 31 ms backward.
+//! tangents. It parks nothing of a chain's last link, and copies columns that have no chain: from 41 to 35 ms backward
+//! with all levels in one stage, from 61 to 38 ms with a stage for each. The next column's rows, which have long left
+//! the cache, are fetched while a column is computed: with all levels in one stage from 19 to 14 ms forward and from 35
+//! to 31 ms backward.
 
 use super::math::{LaneArray, atan, exp, fma, lanes, lanes_mut};
 use super::memory::fetch;
@@ -213,8 +214,8 @@ impl<L: LogScale> Kernel for Backward<'_, L> {
                     fetch(b.st, place(link.s, at));
                 }
                 let d_log_det = lanes(b.d_log_det, at);
-                // Forward once more: every link needs its scale and the value that went into it. All but those of the last
-                // are parked where the link's d_t and d_s will be.
+                // Forward once more: every link needs its scale and the value that went into it. All but those of the
+                // last are parked where the link's d_t and d_s will be.
                 let mut v = *lanes(b.x, c * shape.stride + at);
                 for link in earlier {
                     let [s, t] = st_lanes(shape, b.st, *link, at);

@@ -23,8 +23,8 @@ pub(crate) struct Rows<'a> {
     pub(crate) step: u32,
 }
 
-/// Rows between one that is copied and one that is fetched for later. It takes the gather of a step of cross4d0 from 34 to 27 ms of
-/// one thread, in an hour in which memory was slow.
+/// Rows between one that is copied and one that is fetched for later. It takes the gather of a step of cross4d0 from 34
+/// to 27 ms of one thread, in an hour in which memory was slow.
 const AHEAD: usize = 8;
 
 /// Fills `to` (N, samples); padding samples become 0.

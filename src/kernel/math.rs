@@ -1,14 +1,14 @@
 //! Elementary functions as branch-free polynomials that the compiler vectorises. The shaders have their own
 //! (`shaders/shared/elementary.wgsl`): both are held to f64, not to each other.
 //!
-//! Polynomials and range reduction of `exp` and `atan` are those of the Cephes library (S. Moshier): relative error about
-//! 1e-7.
+//! Polynomials and range reduction of `exp` and `atan` are those of the Cephes library (S. Moshier): relative error
+//! about 1e-7.
 
 use super::LANES;
 use super::simd::Simd;
 
-/// Values side by side. Loops over them have a fixed number of turns, so that nothing is left over for scalar code, which
-/// would take longer than all the vectors before it.
+/// Values side by side. Loops over them have a fixed number of turns, so that nothing is left over for scalar code,
+/// which would take longer than all the vectors before it.
 pub(crate) type LaneArray = [f32; LANES];
 
 /// The lanes of a row from `at` on.
@@ -98,8 +98,8 @@ pub(crate) fn atan<S: Simd>(x: f32) -> f32 {
     (offset + fma::<S>(p * z, t, t)).copysign(x)
 }
 
-/// Natural logarithm of a normal x > 0: exponent and mantissa m in [sqrt(1/2), sqrt(2)), then 2 atanh((m - 1) / (m + 1)) by
-/// its series.
+/// Natural logarithm of a normal x > 0: exponent and mantissa m in [sqrt(1/2), sqrt(2)), then 2 atanh((m - 1) / (m +
+/// 1)) by its series.
 #[inline(always)]
 pub(crate) fn ln<S: Simd>(x: f32) -> f32 {
     const ROOT_HALF: i32 = 0x3f35_04f3;
@@ -116,7 +116,8 @@ pub(crate) fn ln<S: Simd>(x: f32) -> f32 {
     fma::<S>(n, 0.693_359_4, fma::<S>(n, -2.121_944_4e-4, fraction))
 }
 
-/// Cosine and sine of 2 pi f, 0 <= f <= 1: Taylor series about the nearest quarter turn, the distance to which is exact.
+/// Cosine and sine of 2 pi f, 0 <= f <= 1: Taylor series about the nearest quarter turn, the distance to which is
+/// exact.
 #[inline(always)]
 pub(crate) fn cos_sin_turn<S: Simd>(f: f32) -> [f32; 2] {
     let quarter = (f * 4.0 + 0.5) as i32;

@@ -1,8 +1,10 @@
-//! Memory of the large arenas: zeros in pages of two megabytes, where the system lends them, and lines asked for ahead of their use.
+//! Memory of the large arenas: zeros in pages of two megabytes, where the system lends them, and lines asked for ahead
+//! of their use.
 //!
-//! A tile's features lie more than a kilobyte apart, so every few of them begin another page of four kilobytes, and an arena of
-//! 20 MB has more of these than a processor keeps addresses of. In turns on two cores, step of cross4 from 648 to 614 ms, of
-//! cross4d0 from 530 to 485 ms; small models, whose arenas are smaller than one large page, are as before.
+//! A tile's features lie more than a kilobyte apart, so every few of them begin another page of four kilobytes, and an
+//! arena of 20 MB has more of these than a processor keeps addresses of. In turns on two cores, step of cross4 from 648
+//! to 614 ms, of cross4d0 from 530 to 485 ms; small models, whose arenas are smaller than one large page, are as
+//! before.
 
 use std::ops::{Deref, DerefMut};
 
@@ -22,13 +24,14 @@ pub(crate) struct Floats {
 }
 
 impl Floats {
-    /// Zeros; nothing where the memory cannot be had. The system clears pages at their first use, so that whole pages that
-    /// nobody touches cost no memory.
+    /// Zeros; nothing where the memory cannot be had. The system clears pages at their first use, so that whole pages
+    /// that nobody touches cost no memory.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         let bytes = len.checked_mul(size_of::<f32>())?;
         let large = bytes >= LARGE_PAGE;
         let alignment = if large { LARGE_PAGE } else { LINE };
-        // Whole pages, so that the end lies in a large one, too, and an alignment more, since allocators begin anywhere.
+        // Whole pages, so that the end lies in a large one, too, and an alignment more, since allocators begin
+        // anywhere.
         let room = bytes.checked_next_multiple_of(alignment)?;
         let memory =
             bytemuck::allocation::try_zeroed_vec::<f32>(room.checked_add(alignment)? / size_of::<f32>()).ok()?;

@@ -1,5 +1,5 @@
-//! HOW operations are computed on the CPU: one file per operation with its inverse and its backward; `shaders/` computes
-//! the same operations on GPUs.
+//! HOW operations are computed on the CPU: one file per operation with its inverse and its backward; `shaders/`
+//! computes the same operations on GPUs.
 //!
 //! A kernel works on a [`Tile`]: the activation arena of a few samples, small enough to stay in cache. It knows nodes
 //! and buffers, neither recursion nor threads. Samples of a row are contiguous; rows are padded to whole groups of
@@ -141,8 +141,8 @@ impl Shape {
         &mut buffer[i * self.stride..i * self.stride + self.width]
     }
 
-    /// Cuts the samples into blocks of no more than `most`, as even as whole groups of lanes allow: where each begins, and
-    /// its shape. A buffer from there on is the buffer of the block.
+    /// Cuts the samples into blocks of no more than `most`, as even as whole groups of lanes allow: where each begins,
+    /// and its shape. A buffer from there on is the buffer of the block.
     pub(crate) fn sample_blocks(self, most: usize) -> impl Iterator<Item = (usize, Self)> {
         let groups = self.width / LANES;
         let blocks = self.width.div_ceil(most);

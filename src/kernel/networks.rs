@@ -2,11 +2,12 @@
 //!
 //! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100
 //! columns) from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was
-//! not better, nor, since arenas lie in large pages, one of 66 or 132. The first hidden layer of every network computed again takes cross4 from 752 to 717 ms (of a slower day)
-//! and leaves the other cases as they are: it has few inputs. Blocks of samples that pass all three layers together,
-//! with bounds checked once per register tile: sampling of lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with
-//! wide networks (452) they cost 5 %, because weights are read more often than activations are saved, and with narrow
-//! ones as small as with others 5 %, in calls. Blocks of 112, 160 or 320 samples instead of 240 for narrow ones make no difference.
+//! not better, nor, since arenas lie in large pages, one of 66 or 132. The first hidden layer of every network computed
+//! again takes cross4 from 752 to 717 ms (of a slower day) and leaves the other cases as they are: it has few inputs.
+//! Blocks of samples that pass all three layers together, with bounds checked once per register tile: sampling of
+//! lens2d0 from 7.5 to 6.4 ms, lens1 from 26.6 to 25.6 ms; with wide networks (452) they cost 5 %, because weights are
+//! read more often than activations are saved, and with narrow ones as small as with others 5 %, in calls. Blocks of
+//! 112, 160 or 320 samples instead of 240 for narrow ones make no difference.
 
 use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
@@ -59,8 +60,8 @@ fn sample_blocks(shape: Shape, node: &Node) -> impl Iterator<Item = (usize, Shap
     shape.sample_blocks(samples)
 }
 
-/// Where networks leave the activations of their second hidden layer. Those of the first are always left in the first rows,
-/// which stay in cache: nobody reads them again.
+/// Where networks leave the activations of their second hidden layer. Those of the first are always left in the first
+/// rows, which stay in cache: nobody reads them again.
 #[derive(Clone, Copy)]
 pub(crate) enum SavedActivations {
     /// In the first rows, too.
@@ -183,8 +184,9 @@ fn second_layer(block: Shape, node: &Node, net: &Net, weights: &[f32], h1: &[f32
     product::forward(block, second, w, h1, h2, Start::Bias(b), End::Relu);
 }
 
-/// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`, where it is wanted. `second` is
-/// as the forward pass left it; what is computed again takes its rows once more. Conditions get no gradient.
+/// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`, where it is wanted.
+/// `second` is as the forward pass left it; what is computed again takes its rows once more. Conditions get no
+/// gradient.
 #[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::NetworksBackward`")]
 pub(crate) fn backward(
     shape: Shape,

@@ -1,5 +1,5 @@
-//! Standard normals for a tile, the numbers of [`crate::rng::normals4`] with many samples side by side. The random words
-//! are the same; logarithm, sine and cosine are this room's own, so values agree to rounding.
+//! Standard normals for a tile, the numbers of [`crate::rng::normals4`] with many samples side by side. The random
+//! words are the same; logarithm, sine and cosine are this room's own, so values agree to rounding.
 
 use super::math::{LaneArray, cos_sin_turn, lanes_mut, ln};
 use super::simd::{self, Kernel, Simd};
@@ -15,7 +15,8 @@ pub(crate) struct Numbers {
     pub(crate) step: u32,
     /// Number of the tile's first sample.
     pub(crate) first_row: u64,
-    /// Where it is not 0, samples are counted in groups of so many, from 0 in each, and every group has a step of its own.
+    /// Where it is not 0, samples are counted in groups of so many, from 0 in each, and every group has a step of its
+    /// own.
     pub(crate) group_rows: u32,
 }
 

@@ -1,7 +1,8 @@
 //! `Reflect`: Q as a product of Householder reflections (spec, section 3), and the gradient of their vectors.
 //!
-//! `Q = H_1 ... H_N`, `H_r = I - beta_r v_r v_r^T`, `beta_r = 2 / (v_r^T v_r)`. With `M_{N+1} = I` and `M_r = H_r M_{r+1}`,
-//! Q is `M_1`. All of it in f64: it is done once per step, and orthogonality errors would accumulate over the blocks.
+//! `Q = H_1 ... H_N`, `H_r = I - beta_r v_r v_r^T`, `beta_r = 2 / (v_r^T v_r)`. With `M_{N+1} = I` and
+//! `M_r = H_r M_{r+1}`, Q is `M_1`. All of it in f64: it is done once per step, and orthogonality errors would
+//! accumulate over the blocks.
 
 /// Room for the matrices and vectors of one mixing; it grows with the first use and is then used again.
 #[derive(Default)]
@@ -14,7 +15,8 @@ pub(crate) struct Reflections {
 }
 
 impl Reflections {
-    /// Q, row-major `[n, n]`, of the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects nothing.
+    /// Q, row-major `[n, n]`, of the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects
+    /// nothing.
     pub(crate) fn forward(&mut self, n: usize, vectors: &[f32], q: &mut [f32]) {
         self.product(n, vectors);
         for (q, m) in q.iter_mut().zip(&self.m) {

@@ -22,8 +22,13 @@ pub use metric::Metric;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::eval::abc::{PAPER_DRAWS, PAPER_KEEP};
+use crate::eval::mmd::Mmd;
 use crate::flow::{Flow, ModelFile};
-use crate::train::{Dataset, held_out_score};
+use crate::train::{Dataset, folder, held_out_score};
+
+/// Is told in words what is being done; an error ends the measurement, [`Error::Stopped`] for example.
+pub type Tell<'a> = dyn FnMut(&str) -> Result<()> + 'a;
 
 /// How much is drawn and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,21 +47,28 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// Batches of the paper's size and number, its pool of draws; as many shapes and rows as make the means certain in
-    /// the digits that its tables have.
+    /// Batches of the paper's size and number, and its pool of draws; 1,000 shapes are fitted.
+    ///
+    /// The authors' MMD of conditional models is the mean over 1,000 observations; 100 of them have a mean as certain
+    /// as that of the batches. Of 10^6 rows each correlation is known to 0.001, and so is the least `Corr` that a
+    /// perfect model could have.
     pub const PAPER: Self =
-        Self { batches: 100, batch_rows: 4000, fitted: 1000, correlated: 1_000_000, draws: 100_000_000 };
+        Self { batches: 100, batch_rows: PAPER_KEEP, fitted: 1000, correlated: 1_000_000, draws: PAPER_DRAWS };
 
     /// Enough to see the course, in seconds.
     pub const QUICK: Self = Self { batches: 5, batch_rows: 1000, fitted: 100, correlated: 20_000, draws: 200_000 };
 
-    /// Refuses numbers that leave nothing to measure.
-    fn check(&self) -> Result<()> {
+    /// Refuses numbers that leave nothing to measure; `abc` says whether draws are to be accepted.
+    fn check(&self, abc: bool) -> Result<()> {
         let least =
             [("batch_rows", self.batch_rows, 2), ("fitted", self.fitted, 1), ("correlated", self.correlated, 2)];
         match least.into_iter().find(|(_, value, least)| value < least) {
             Some((key, value, least)) => Err(Error::config(key, format!("is {value}, must be at least {least}"))),
-            None if self.batches > 0 && self.draws < self.batch_rows as u64 => {
+            None if self.fitted > self.correlated => {
+                let what = format!("is {}, more than the {} samples of `correlated`", self.fitted, self.correlated);
+                Err(Error::config("fitted", what))
+            }
+            None if abc && self.batches > 0 && self.draws < self.batch_rows as u64 => {
                 let what = format!("is {}, of which {} cannot be accepted; draw more", self.draws, self.batch_rows);
                 Err(Error::config("draws", what))
             }
@@ -81,7 +93,8 @@ pub struct Scores {
     pub hausdorff: Option<f64>,
     /// Mean absolute difference of the correlations of samples and data.
     pub corr: Option<f64>,
-    /// Samples, of all that were drawn for these measures, that are no finite numbers and so are no part of them.
+    /// Samples, of those for the correlations and of those given single observations, that are no finite numbers and so
+    /// are no part of the measures.
     pub not_finite: usize,
 }
 
@@ -91,39 +104,79 @@ pub struct Scores {
 /// Those of [`Dataset::load`].
 pub fn dataset(config: &Config, model: &ModelFile) -> Result<Dataset> {
     let mut config = config.clone();
-    if config.data.preset.is_some_and(|preset| preset.uci().is_none()) {
+    if !is_read(&config) {
         // Simulated rows are made when they are needed, and held-out ones do not depend on how many are trained on.
         config.data.rows = Some(1);
     }
     Dataset::load(&config, Some(model))
 }
 
-/// Measures a model on the data set of its settings; `data` is that of [`dataset`]. Accepted draws are stored in the folder
-/// `store`, and read where they are there already. `tell` hears in words what is being done.
+/// The rows to measure the model of a run folder on, as [`dataset`]; of rows that are read from files, those that the
+/// run was trained on.
+///
+/// # Errors
+/// Those of [`dataset`], and [`Error::Format`] where the files hold other rows by now: held-out rows of today may have
+/// been trained on.
+pub fn dataset_of_run(run: &Path, config: &Config, model: &ModelFile) -> Result<Dataset> {
+    let data = dataset(config, model)?;
+    if is_read(config) {
+        folder::trained_on(run, &data)?;
+    }
+    Ok(data)
+}
+
+/// Whether rows are read from files, and may change.
+pub(crate) fn is_read(config: &Config) -> bool {
+    config.data.preset.is_none_or(|preset| preset.uci().is_some())
+}
+
+/// Measures a model on the data set of its settings; `data` is that of [`dataset`]. Accepted draws are stored in the
+/// folder `store`, and read where they are there already.
 ///
 /// # Errors
 /// [`Error::Config`] where the protocol leaves nothing to measure, [`Error::Shape`] where model and data do not fit,
-/// [`Error::Io`] and [`Error::Format`] for stored draws, [`Error::DeviceLost`].
+/// [`Error::Io`] and [`Error::Format`] for stored draws, [`Error::DeviceLost`]; and those of `tell`.
 pub fn measure(
     flow: &Flow,
     config: &Config,
     data: &Dataset,
     protocol: &Protocol,
     store: &Path,
-    tell: &mut dyn FnMut(&str),
+    tell: &mut Tell<'_>,
 ) -> Result<Scores> {
-    protocol.check()?;
-    tell("log-likelihood of held-out rows");
+    let shapes = config.data.preset.and_then(|preset| preset.shapes(config.data.outline));
+    protocol.check(shapes.is_some() && data.cond_dim > 0)?;
+    tell("log-likelihood of held-out rows")?;
     let ll = held_out_score(flow, data)?.map(|score| score.ll);
     let constant = 0.5 * std::f64::consts::TAU.ln();
     let scores = Scores { ll, log_density: ll.map(|ll| data.dim as f64 * (ll - constant)), ..Scores::default() };
-    match config.data.preset.and_then(|preset| preset.shapes(config.data.outline)) {
+    match shapes {
         Some(shapes) => {
             shapes::Subject { flow, shapes, data_seed: config.data.seed, seed: config.train.seed, protocol }
                 .measure(scores, store, tell)
         }
         None => table::measure(flow, data, config.train.seed, protocol, scores, tell),
     }
+}
+
+/// Mean squared discrepancy of pairs of batches, samples first, and the number of samples that are not finite. No mean
+/// where there is no batch, or one without a finite sample: such a model is not to look better for that.
+fn mean_discrepancy(
+    batches: usize,
+    dim: usize,
+    mut batch: impl FnMut(usize) -> Result<(Vec<f32>, Vec<f32>)>,
+) -> Result<(Option<f64>, usize)> {
+    let (mut sum, mut broken) = (0.0, 0);
+    for k in 0..batches {
+        let (samples, data) = batch(k)?;
+        let bad = not_finite(&samples, dim);
+        broken += bad;
+        if bad * dim == samples.len() {
+            return Ok((None, broken));
+        }
+        sum += Mmd::of(&samples, &data, dim)?.squared;
+    }
+    Ok(((batches > 0).then(|| sum / batches as f64), broken))
 }
 
 /// Number of rows that hold a NaN or an infinity.

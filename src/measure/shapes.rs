@@ -4,13 +4,12 @@
 
 use std::path::Path;
 
-use super::{Protocol, Scores, not_finite};
+use super::{Protocol, Scores, Tell, mean_discrepancy, not_finite};
 use crate::data::{POOL_FIRST_ROW, Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::abc::{Abc, Accepted, Distance, ShapePool};
 use crate::eval::correlation::Correlation;
 use crate::eval::fit::{Likenesses, Rules};
-use crate::eval::mmd::MmdRuns;
 use crate::flow::Flow;
 use crate::plan::Kind;
 
@@ -26,11 +25,11 @@ pub(super) struct Subject<'a> {
 
 impl Subject<'_> {
     /// Adds to `scores` what can be said of shapes.
-    pub(super) fn measure(&self, scores: Scores, store: &Path, tell: &mut dyn FnMut(&str)) -> Result<Scores> {
+    pub(super) fn measure(&self, scores: Scores, store: &Path, tell: &mut Tell<'_>) -> Result<Scores> {
         let dim = self.shapes.dim();
         let conditional = self.flow.spec().kind != Kind::Flow;
 
-        tell(&format!("samples and correlations of {} rows", self.protocol.correlated));
+        tell(&format!("samples and correlations of {} rows", self.protocol.correlated))?;
         let rows = self.protocol.correlated;
         let (data, samples) = match conditional {
             false => {
@@ -51,16 +50,15 @@ impl Subject<'_> {
             _ => correlation(data.values())?.mean_abs_difference(&correlation(&samples)?)?,
         };
 
-        tell(&format!("fits of {} shapes", self.protocol.fitted));
-        let fitted = self.protocol.fitted.min(self.protocol.correlated);
-        let likenesses = Likenesses::of(&samples[..fitted * dim], dim, self.shapes, Rules::AnySize)?;
+        tell(&format!("fits of {} shapes", self.protocol.fitted))?;
+        let likenesses = Likenesses::of(&samples[..self.protocol.fitted * dim], dim, self.shapes, Rules::AnySize)?;
         let likeness = likenesses.mean();
         drop((data, samples));
 
-        let (mmd, skipped) = match (self.protocol.batches, conditional) {
-            (0, _) => (None, 0),
-            (_, true) => self.posterior_mmd(store, tell)?,
-            (_, false) => self.prior_mmd(tell)?,
+        let (mmd, skipped) = match conditional {
+            true => self.posterior_mmd(store, tell)?,
+            // These samples are counted already.
+            false => (self.prior_mmd(tell)?, 0),
         };
         Ok(Scores {
             mmd,
@@ -72,59 +70,41 @@ impl Subject<'_> {
         })
     }
 
-    /// Discrepancy of samples from the data, and the number of samples that are not finite.
-    fn prior_mmd(&self, tell: &mut dyn FnMut(&str)) -> Result<(Option<f64>, usize)> {
+    /// Discrepancy of samples from the data.
+    fn prior_mmd(&self, tell: &mut Tell<'_>) -> Result<Option<f64>> {
         let Protocol { batches, batch_rows, .. } = *self.protocol;
         let dim = self.shapes.dim();
-        self.averaged(batches, |k| {
-            tell(&format!("MMD: batch {} of {batches}", k + 1));
+        let (mean, _) = mean_discrepancy(batches, dim, |k| {
+            tell(&format!("MMD: batch {} of {batches}", k + 1))?;
             let first = (k * batch_rows) as u64;
             let mut data = vec![0.0; batch_rows * dim];
             self.shapes.fill(&mut data, self.data_seed, TEST_FIRST_ROW + first);
             Ok((self.flow.sample_from(batch_rows, self.seed, first)?, data))
-        })
+        })?;
+        Ok(mean)
     }
 
-    /// Discrepancy of samples given an observation from accepted draws, averaged over observations of the test set (paper,
-    /// "Bayesian Inference on Fourier Shapes").
-    fn posterior_mmd(&self, store: &Path, tell: &mut dyn FnMut(&str)) -> Result<(Option<f64>, usize)> {
+    /// Discrepancy of samples given an observation from accepted draws, averaged over observations of the test set
+    /// (paper, "Bayesian Inference on Fourier Shapes").
+    fn posterior_mmd(&self, store: &Path, tell: &mut Tell<'_>) -> Result<(Option<f64>, usize)> {
         let Protocol { batches, batch_rows, draws, .. } = *self.protocol;
+        if batches == 0 {
+            return Ok((None, 0));
+        }
         let observed = self.shapes.observations().len();
         let mut observations = vec![0.0; batches * observed];
         self.shapes.fill_observations(&mut observations, self.data_seed, TEST_FIRST_ROW);
         let pool = ShapePool { shapes: self.shapes, seed: self.data_seed, first_row: POOL_FIRST_ROW };
         let abc = Abc { draws, keep: batch_rows, distance: Distance::Euclidean };
-        tell(&format!("ABC: {draws} draws"));
+        tell(&format!("ABC: {draws} draws"))?;
         let accepted: Vec<Accepted> = abc.run_stored(store, &pool, &observations, &mut |done| {
-            tell(&format!("ABC: {:.0} % of {draws} draws", 100.0 * done as f64 / draws as f64));
+            tell(&format!("ABC: {:.0} % of {draws} draws", 100.0 * done as f64 / draws as f64))
         })?;
-        self.averaged(batches, |k| {
-            tell(&format!("MMD: observation {} of {batches}", k + 1));
+        mean_discrepancy(batches, self.shapes.dim(), |k| {
+            tell(&format!("MMD: observation {} of {batches}", k + 1))?;
             let y = &observations[k * observed..][..observed];
             let samples = self.flow.given(y)?.numbered_from(k as u32).sample(batch_rows, self.seed)?;
             Ok((samples, accepted[k].x.clone()))
         })
-    }
-
-    /// Mean discrepancy of pairs of batches, samples first. None where a batch has no finite sample: such a model is not to
-    /// look better for that.
-    fn averaged(
-        &self,
-        batches: usize,
-        mut batch: impl FnMut(usize) -> Result<(Vec<f32>, Vec<f32>)>,
-    ) -> Result<(Option<f64>, usize)> {
-        let dim = self.shapes.dim();
-        let (mut broken, mut empty) = (0, false);
-        let runs = MmdRuns::measure(batches, dim, |k| {
-            let (samples, data) = batch(k)?;
-            let bad = not_finite(&samples, dim);
-            broken += bad;
-            if bad * dim < samples.len() {
-                return Ok((samples, data));
-            }
-            empty = true;
-            Ok((data.clone(), data))
-        })?;
-        Ok(((!empty).then(|| runs.mean()), broken))
     }
 }

@@ -1,25 +1,24 @@
 //! Measures of models of tables: samples against held-out rows, or training rows where none are held out.
 
-use super::{Protocol, Scores, not_finite};
+use super::{Protocol, Scores, Tell, mean_discrepancy, not_finite};
 use crate::data::side_by_side;
 use crate::error::Result;
 use crate::eval::correlation::Correlation;
-use crate::eval::mmd::MmdRuns;
 use crate::flow::{Flow, Lanes};
 use crate::plan::Kind;
 use crate::train::Dataset;
 
-/// Adds to `scores` what can be said of any rows: discrepancy and correlations of rows [y, x], where x is sampled given the y
-/// of each row. Both are in the units of the networks, in which columns are comparable.
+/// Adds to `scores` what can be said of any rows: discrepancy and correlations of rows [y, x], where x is sampled given
+/// the y of each row. Both are in the units of the networks, in which columns are comparable.
 pub(super) fn measure(
     flow: &Flow,
     data: &Dataset,
     seed: u64,
     protocol: &Protocol,
     scores: Scores,
-    tell: &mut dyn FnMut(&str),
+    tell: &mut Tell<'_>,
 ) -> Result<Scores> {
-    tell("samples of as many rows as are held out");
+    tell("samples of as many rows as are held out")?;
     let columns = data.row_columns();
     let reference = if data.test.is_empty() { &data.train[..] } else { &data.test[..] };
     let rows = (reference.len() / columns).min(protocol.correlated);
@@ -29,21 +28,16 @@ pub(super) fn measure(
     if rows < 2 || rows - broken < 2 {
         return Ok(Scores { not_finite: broken, ..scores });
     }
-    let corr = Correlation::of(reference, columns)?.mean_abs_difference(&Correlation::of(&samples, columns)?)?;
+    let correlation = |rows: &[f32]| Correlation::of(rows, columns);
+    // The y of both are the same.
+    let corr = correlation(reference)?.mean_abs_difference_from(data.cond_dim, &correlation(&samples)?)?;
     let batch = protocol.batch_rows.min(rows);
     let batches = (rows / batch).min(protocol.batches);
     let part = |rows: &[f32], k: usize| rows[k * batch * columns..][..batch * columns].to_vec();
-    let empty = (0..batches).any(|k| not_finite(&part(&samples, k), columns) == batch);
-    let mmd = match batches == 0 || empty {
-        true => None,
-        false => {
-            let runs = MmdRuns::measure(batches, columns, |k| {
-                tell(&format!("MMD: batch {} of {batches}", k + 1));
-                Ok((part(&samples, k), part(reference, k)))
-            })?;
-            Some(runs.mean())
-        }
-    };
+    let (mmd, _) = mean_discrepancy(batches, columns, |k| {
+        tell(&format!("MMD: batch {} of {batches}", k + 1))?;
+        Ok((part(&samples, k), part(reference, k)))
+    })?;
     Ok(Scores { mmd, corr, not_finite: broken, ..scores })
 }
 

@@ -9,8 +9,8 @@ use crate::rng::{self, Stream};
 /// Little of everything.
 const SMALL: Protocol = Protocol { batches: 2, batch_rows: 300, fitted: 20, correlated: 1000, draws: 2000 };
 
-fn quiet() -> impl FnMut(&str) {
-    |_: &str| {}
+fn quiet() -> impl FnMut(&str) -> Result<()> {
+    |_: &str| Ok(())
 }
 
 /// Settings of a preset with small held-out data.
@@ -120,7 +120,7 @@ fn samples_that_are_no_numbers_are_counted_and_make_nothing_better() {
     let data = dataset(&config, &file).unwrap();
     let flow = Flow::from_file(file, flow.engine()).unwrap();
     let scores = measure(&flow, &config, &data, &SMALL, Path::new("unused"), &mut quiet()).unwrap();
-    assert!(scores.not_finite >= SMALL.correlated, "{scores:?}");
+    assert_eq!(scores.not_finite, SMALL.correlated, "each is counted once");
     assert_eq!((scores.mmd, scores.iou, scores.corr), (None, None, None));
 }
 
@@ -130,11 +130,30 @@ fn protocols_that_leave_nothing_are_refused() {
         Protocol { batch_rows: 1, ..SMALL },
         Protocol { fitted: 0, ..SMALL },
         Protocol { correlated: 1, ..SMALL },
+        Protocol { fitted: 1001, ..SMALL },
         Protocol { draws: 299, ..SMALL },
     ];
     for protocol in broken {
-        assert!(matches!(protocol.check(), Err(Error::Config { .. })), "{protocol:?}");
+        assert!(matches!(protocol.check(true), Err(Error::Config { .. })), "{protocol:?}");
     }
+    Protocol { draws: 299, ..SMALL }.check(false).unwrap();
     let no_mmd = Protocol { batches: 0, draws: 0, ..SMALL };
-    [SMALL, no_mmd, Protocol::QUICK, Protocol::PAPER].iter().for_each(|p| p.check().unwrap());
+    [SMALL, no_mmd, Protocol::QUICK, Protocol::PAPER].iter().for_each(|p| p.check(true).unwrap());
+}
+
+#[test]
+fn a_measurement_ends_where_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = settings(&["model.kind=hint"]);
+    let flow = crate::flow::FlowBuilder::from_spec(config.model.spec(20, 2).unwrap());
+    let flow = flow.seed(1).build(&Engine::cpu().unwrap()).unwrap();
+    let data = dataset(&config, &flow.to_file().unwrap()).unwrap();
+    let mut heard = Vec::new();
+    let mut tell = |what: &str| {
+        heard.push(what.to_owned());
+        if what.starts_with("ABC") { Err(Error::Stopped) } else { Ok(()) }
+    };
+    let result = measure(&flow, &config, &data, &SMALL, folder.path(), &mut tell);
+    assert!(matches!(result, Err(Error::Stopped)), "{result:?}");
+    assert!(heard.len() == 4 && heard[3] == "ABC: 2000 draws", "{heard:?}");
 }

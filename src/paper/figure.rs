@@ -35,19 +35,19 @@ pub(super) const ALL: &[Figure] = &[
         name: "data_sets",
         title: "The data sets",
         caption: "Rows of the Lens and Cross data sets (black) over the shapes that they approximate (red), and the \
-                  correlation of their Fourier coefficients.",
+                  correlation of their Fourier coefficients; grey: coefficients that do not vary.",
         draw: data::data_sets,
     },
     Figure {
         name: "samples_lens",
         title: "Samples of Lens models",
-        caption: "Two blocks, 100,000 parameters. Black: samples; red: the true Lens that fits each best.",
+        caption: "Models of two blocks. Black: samples; red: the true Lens that fits each best.",
         draw: samples::lens,
     },
     Figure {
         name: "samples_cross",
         title: "Samples of Cross models",
-        caption: "Four blocks, 2 million parameters. Black: samples; red: the true Cross that fits each best.",
+        caption: "Models of four blocks. Black: samples; red: the true Cross that fits each best.",
         draw: samples::cross,
     },
     Figure {
@@ -67,7 +67,7 @@ pub(super) const ALL: &[Figure] = &[
     Figure {
         name: "deep_cross",
         title: "Samples of deeper models of Cross shapes",
-        caption: "Plain coupling in more and more blocks of the same 2 million parameters, and recursive coupling in four.",
+        caption: "Plain coupling in more and more blocks, and recursive coupling in four, with about the same number of parameters.",
         draw: samples::deep,
     },
     Figure {

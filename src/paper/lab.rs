@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, ModelFile};
 use crate::measure;
-use crate::train::folder::read_model;
+use crate::train::folder::{has_diverged, read_model};
 use crate::train::run::{self, Options};
 use crate::train::{clock, settings_that_matter};
 
@@ -31,6 +31,16 @@ pub(super) enum Trained {
     Diverged,
     /// It was asked to stop.
     Stopped,
+}
+
+/// A trained model, for a figure.
+pub(super) enum Found {
+    /// It is there.
+    Flow(Box<Flow>),
+    /// Its training diverged.
+    Diverged,
+    /// It was stopped, or may not be trained.
+    Absent,
 }
 
 /// Whether a model's name has that part: words between dashes, so `rnvp-1` is none of `lens-rnvp-16`.
@@ -61,8 +71,8 @@ impl<'a> Lab<'a> {
         self.request.stop.load(Ordering::Relaxed)
     }
 
-    /// Measures all runs of some models, unless it is asked to stop. What is measured already is left as it is.
-    pub(super) fn measure_all<'m>(&mut self, models: impl Iterator<Item = &'m Model> + Clone) -> Result<()> {
+    /// The runs of some models that are still to be measured.
+    pub(super) fn left<'m>(&self, models: impl Iterator<Item = &'m Model> + Clone) -> Result<Vec<(&'m Model, u64)>> {
         let all = (1..=self.request.runs).flat_map(|run| models.clone().map(move |model| (model, run)));
         let mut left = Vec::new();
         for (model, run) in all {
@@ -70,28 +80,28 @@ impl<'a> Lab<'a> {
                 left.push((model, run));
             }
         }
-        for (number, (model, run)) in left.iter().enumerate() {
-            self.watcher.model(&run_name(model, *run), number + 1, left.len());
-            self.measure(model, *run)?;
-            if self.stopped() {
-                return Ok(());
-            }
-        }
-        Ok(())
+        Ok(left)
     }
 
     /// What was measured of a run; none where it was not.
-    pub(super) fn measured(&self, model: &Model, run: u64) -> Result<Option<Measured>> {
+    fn measured(&self, model: &Model, run: u64) -> Result<Option<Measured>> {
         let settings = settings_of(&self.config(model, run)?)?;
         Measured::read(&self.result(model, run), &settings, &self.request.scale.protocol(model))
     }
 
     /// What was measured of all runs of a model, of more than are asked for now too; or why there is nothing.
     pub(super) fn results(&self, model: &Model) -> Result<Result<Vec<Measured>, Absent>> {
-        let mut all = Vec::new();
+        let mut all: Vec<Measured> = Vec::new();
         for run in 1.. {
             match self.measured(model, run)? {
-                Some(measured) => all.push(measured),
+                Some(measured) => {
+                    if let Some(first) = all.iter().find(|first| first.data != measured.data) {
+                        let other = run_name(model, first.run);
+                        let what = format!("was measured on other rows than {other}; remove the file of the old rows");
+                        return Err(Error::format(self.result(model, run), what));
+                    }
+                    all.push(measured);
+                }
                 None if run < self.request.runs => {}
                 None => break,
             }
@@ -103,27 +113,29 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// The first run of a model, trained if need be; none where it was stopped, diverged, or may not be trained.
-    pub(super) fn flow(&mut self, model: &Model) -> Result<Option<Flow>> {
-        if read_model(&self.folder(model, 1)).is_err() {
+    /// The first run of a model, trained if need be.
+    pub(super) fn flow(&mut self, model: &Model) -> Result<Found> {
+        let folder = self.folder(model, 1);
+        if !has_diverged(&folder) && read_model(&folder).is_err() {
             if !self.is_wanted(model) {
                 let text = format!("{} is not trained and --only leaves it out", model.name());
                 self.watcher.warning(&text);
-                return Ok(None);
+                return Ok(Found::Absent);
             }
             self.watcher.model(&run_name(model, 1), 1, 1);
         }
         match self.train(model, 1)? {
-            Trained::Model(file) => Flow::from_file(*file, self.engine).map(Some),
+            Trained::Model(file) => Flow::from_file(*file, self.engine).map(|flow| Found::Flow(Box::new(flow))),
             Trained::Diverged => {
                 self.watcher.warning(&format!("{} diverged in its training", model.name()));
-                Ok(None)
+                Ok(Found::Diverged)
             }
-            Trained::Stopped => Ok(None),
+            Trained::Stopped => Ok(Found::Absent),
         }
     }
 
-    fn measure(&mut self, model: &Model, run: u64) -> Result<()> {
+    /// Trains and measures a run, unless it is stopped.
+    pub(super) fn measure(&mut self, model: &Model, run: u64) -> Result<()> {
         let file = match self.train(model, run)? {
             Trained::Model(file) => Some(*file),
             Trained::Diverged => None,
@@ -131,14 +143,22 @@ impl<'a> Lab<'a> {
         };
         let config = self.config(model, run)?;
         let protocol = self.request.scale.protocol(model);
+        let mut rows = None;
         let (parameters, scores) = match file {
             Some(file) => {
-                let data = measure::dataset(&config, &file)?;
+                let data = measure::dataset_of_run(&self.folder(model, run), &config, &file)?;
+                rows = measure::is_read(&config).then(|| data.fingerprint.clone());
                 let flow = Flow::from_file(file, self.engine)?;
                 let store = self.request.out.join("abc");
-                let mut tell = |text: &str| self.watcher.measuring(text);
-                let scores = measure::measure(&flow, &config, &data, &protocol, &store, &mut tell)?;
-                (flow.parameters(), Some(scores))
+                let (stop, watcher) = (self.request.stop, &mut *self.watcher);
+                let mut tell = |text: &str| {
+                    watcher.measuring(text);
+                    if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+                };
+                match measure::measure(&flow, &config, &data, &protocol, &store, &mut tell) {
+                    Err(Error::Stopped) => return Ok(()),
+                    scores => (flow.parameters(), Some(scores?)),
+                }
             }
             None => (0, None),
         };
@@ -146,6 +166,7 @@ impl<'a> Lab<'a> {
             model: model.name(),
             run,
             parameters,
+            data: rows,
             scores,
             protocol,
             settings: settings_of(&config)?,
@@ -167,6 +188,9 @@ impl<'a> Lab<'a> {
             if let Some(key) = difference(&settings_of(&config)?, &settings_of(&found)?) {
                 let what = format!("was trained with another `{key}`; choose another --out, or remove the folder");
                 return Err(Error::format(folder, what));
+            }
+            if has_diverged(&folder) {
+                return Ok(Trained::Diverged);
             }
             if let Ok(file) = read_model(&folder) {
                 return Ok(Trained::Model(Box::new(file)));
@@ -213,7 +237,7 @@ impl<'a> Lab<'a> {
 }
 
 /// Name of a run's folder and result.
-fn run_name(model: &Model, run: u64) -> String {
+pub(super) fn run_name(model: &Model, run: u64) -> String {
     format!("{}-s{run}", model.name())
 }
 

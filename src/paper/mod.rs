@@ -1,9 +1,9 @@
-//! The paper's experiments as rows of one table: every table and figure by its name, trained, measured and written beside
-//! the paper's numbers.
+//! The paper's experiments as rows of one table: every table and figure by its name, trained, measured and written
+//! beside the paper's numbers.
 //!
 //! `model` says which models there are and with which settings each is trained, `table` which tables they make,
-//! `figure` which figures, `published` what the paper reports. [`reproduce`] trains what is not trained, measures what is
-//! not measured, and writes:
+//! `figure` which figures, `published` what the paper reports. [`reproduce`] trains what is not trained, measures what
+//! is not measured, and writes:
 //!
 //! ```text
 //! OUT/README.md             all tables and figures
@@ -40,18 +40,21 @@ use lab::Lab;
 
 /// A table or a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
-    /// A table, by its place in `table::all`.
+pub struct Item(Place);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In `table::all`.
     Table(usize),
-    /// A figure, by its place in `figure::ALL`.
+    /// In `figure::ALL`.
     Figure(usize),
 }
 
 impl Item {
     /// Every table, then every figure.
     pub fn all() -> Vec<Self> {
-        let figures = (0..figure::ALL.len()).map(Self::Figure);
-        (0..table::all().len()).map(Self::Table).chain(figures).collect()
+        let figures = (0..figure::ALL.len()).map(Place::Figure);
+        (0..table::all().len()).map(Place::Table).chain(figures).map(Self).collect()
     }
 
     /// The item of that name.
@@ -70,23 +73,23 @@ impl Item {
 
     /// Its name on the command line and of its files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Table(index) => table::all()[index].name,
-            Self::Figure(index) => figure::ALL[index].name,
+        match self.0 {
+            Place::Table(index) => table::all()[index].name,
+            Place::Figure(index) => figure::ALL[index].name,
         }
     }
 
     /// What it is.
     pub fn title(self) -> &'static str {
-        match self {
-            Self::Table(index) => table::all()[index].title,
-            Self::Figure(index) => figure::ALL[index].title,
+        match self.0 {
+            Place::Table(index) => table::all()[index].title,
+            Place::Figure(index) => figure::ALL[index].title,
         }
     }
 
     /// Whether it is a table.
     pub fn is_table(self) -> bool {
-        matches!(self, Self::Table(_))
+        matches!(self.0, Place::Table(_))
     }
 }
 
@@ -103,10 +106,11 @@ pub struct Request<'a> {
     pub out: &'a Path,
     /// The folder that holds the files of the UCI data sets; their rows are left out without it.
     pub uci: Option<&'a Path>,
-    /// Only models whose name has one of these parts, whole words between dashes, are trained; none: all. Rows of others show what was measured before.
+    /// Only models whose name has one of these parts, whole words between dashes, are trained; none: all. Rows of
+    /// others show what was measured before.
     pub only: &'a [String],
-    /// Settings of every training besides those of the experiments, as `key=value`. What tells models and runs apart cannot
-    /// be set.
+    /// Settings of every training besides those of the experiments, as `key=value`. What tells models and runs apart
+    /// cannot be set.
     pub set: &'a [String],
     /// The command line, for the manifests of the runs.
     pub command: &'a [String],
@@ -140,8 +144,8 @@ pub struct Report {
 /// Trains, measures and writes what is asked for.
 ///
 /// # Errors
-/// [`Error::Config`] where no run is asked for, where no model has a part of a name that is asked for, and where `set` has a
-/// key that tells models or runs apart; [`Error::Format`] where the folder holds runs or results with other
+/// [`Error::Config`] where no run is asked for, where no model has a part of a name that is asked for, and where `set`
+/// has a key that tells models or runs apart; [`Error::Format`] where the folder holds runs or results with other
 /// settings, those of training and measuring. A training that diverges is no error but a result.
 pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
     if request.runs == 0 {
@@ -153,9 +157,9 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
     let mut lab = Lab::new(request, engine, watcher)?;
     let mut written = Vec::new();
     for &item in request.items {
-        let path = match item {
-            Item::Table(index) => table_of(&mut lab, &tables[index])?,
-            Item::Figure(index) => figure_of(&mut lab, &figure::ALL[index])?,
+        let path = match item.0 {
+            Place::Table(index) => Some(table_of(&mut lab, &tables[index])?),
+            Place::Figure(index) => figure_of(&mut lab, &figure::ALL[index])?,
         };
         if let Some(path) = path {
             lab.watcher.wrote(&path);
@@ -166,7 +170,7 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
         }
     }
     if !written.is_empty() {
-        let path = page::write(&lab)?;
+        let path = page::write(request)?;
         lab.watcher.wrote(&path);
         written.push(path);
     }
@@ -179,9 +183,9 @@ fn check_only(request: &Request<'_>, tables: &[table::Table]) -> Result<()> {
     let Some(part) = request.only.iter().find(|part| !names().any(|name| lab::has_part(&name, part))) else {
         return Ok(());
     };
-    let asked = request.items.iter().filter_map(|item| match *item {
-        Item::Table(index) => Some(&tables[index]),
-        Item::Figure(_) => None,
+    let asked = request.items.iter().filter_map(|item| match item.0 {
+        Place::Table(index) => Some(&tables[index]),
+        Place::Figure(_) => None,
     });
     let mut known: Vec<String> = asked.flat_map(|table| &table.rows).map(|row| row.model.name()).collect();
     if known.is_empty() {
@@ -211,10 +215,20 @@ fn check_set(set: &[String]) -> Result<()> {
     }
 }
 
-/// Measures the models of a table and writes it, as far as it has come where it is stopped.
-fn table_of(lab: &mut Lab<'_>, table: &table::Table) -> Result<Option<PathBuf>> {
-    lab.measure_all(table.rows.iter().map(|row| &row.model))?;
-    table::write(lab, table).map(Some)
+/// Measures the models of a table, and writes it as it stands after each.
+fn table_of(lab: &mut Lab<'_>, table: &table::Table) -> Result<PathBuf> {
+    let left = lab.left(table.rows.iter().map(|row| &row.model))?;
+    let mut path = table::write(lab, table)?;
+    for (number, (model, run)) in left.iter().enumerate() {
+        if lab.stopped() {
+            break;
+        }
+        lab.watcher.model(&lab::run_name(model, *run), number + 1, left.len());
+        lab.measure(model, *run)?;
+        path = table::write(lab, table)?;
+        page::write(lab.request)?;
+    }
+    Ok(path)
 }
 
 fn figure_of(lab: &mut Lab<'_>, figure: &figure::Figure) -> Result<Option<PathBuf>> {

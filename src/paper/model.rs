@@ -42,7 +42,8 @@ pub struct Model {
     pub blocks: u32,
     /// Its size.
     pub size: Size,
-    /// Whether the first block has an orthogonal map too. Models without one show in their Jacobians what the blocks do.
+    /// Whether the first block has an orthogonal map too. Models without one show in their Jacobians what the blocks
+    /// do.
     pub mix_first: bool,
 }
 
@@ -85,17 +86,17 @@ impl Model {
         matches!(self.family, Family::Cinn | Family::Hint)
     }
 
-    /// Whether it begins with a tenth of the learning rate, as the paper's appendix says of some models of 16 and 32 blocks,
-    /// without their names.
+    /// Whether it begins with a tenth of the learning rate, as the paper's appendix says of some models of 16 and 32
+    /// blocks, without their names.
     pub(super) fn begins_slower(&self) -> bool {
         self.blocks >= 16
     }
 
     /// What `hintflow train` takes with `--set`, as `key=value`: the same training by hand.
     ///
-    /// Every block begins with its orthogonal map, as in the paper's figure of a block. In the authors' configurations the
-    /// first block of the recursive models has none: of a single block, one coefficient then stays as it is, and samples,
-    /// which draw it from the normal distribution, lie far outside of the data.
+    /// Every block begins with its orthogonal map, as in the paper's figure of a block. In the authors' configurations
+    /// the first block of the recursive models has none: of a single block, one coefficient then stays as it is, and
+    /// samples, which draw it from the normal distribution, lie far outside of the data.
     pub fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
         let (kind, depth) = match self.family {
             Family::RealNvp => ("flow", Some(0)),

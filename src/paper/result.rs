@@ -19,6 +19,9 @@ pub struct Measured {
     pub run: u64,
     /// Trained parameters.
     pub parameters: usize,
+    /// SHA-256 of the rows, where they are read from files; none of simulated rows, which the settings tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
     /// What was measured; none where the training diverged.
     pub scores: Option<Scores>,
     /// How much was drawn.

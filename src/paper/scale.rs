@@ -15,8 +15,8 @@ pub enum Scale {
     Paper,
 }
 
-/// A quick Cross model has this part of the parameters of its budget, or of its width. Less than that has no room for the
-/// orthogonal maps of 32 blocks.
+/// A quick Cross model has this part of the parameters of its budget, or of its width. Less than that has no room for
+/// the orthogonal maps of 32 blocks.
 const PART: u32 = 4;
 
 impl Scale {
@@ -33,6 +33,14 @@ impl Scale {
         match self {
             Self::Quick => "reproduction-quick",
             Self::Paper => "reproduction",
+        }
+    }
+
+    /// Trainings of each model of a table, where no number is asked for.
+    pub fn runs(self) -> u64 {
+        match self {
+            Self::Quick => 1,
+            Self::Paper => 3,
         }
     }
 

@@ -5,7 +5,7 @@ mod write;
 use super::model::{Family, Model, Size};
 use crate::config::Preset;
 use crate::measure::Metric;
-pub(super) use write::{markdown, write};
+pub(super) use write::write;
 
 /// A table of the paper.
 pub(super) struct Table {
@@ -67,7 +67,7 @@ pub(super) fn all() -> Vec<Table> {
         },
         Table {
             name: "depth_fixed_2m",
-            title: "Recursion depth against number of blocks on Cross shapes, 2 million parameters",
+            title: "Recursion depth against number of blocks on Cross shapes, equal numbers of parameters",
             metrics: &[Ll, Iou, Hausdorff, Corr],
             rows: by_depth(Size::Budget),
         },

@@ -1,8 +1,8 @@
 //! Lanes to nodes: which coupling nodes a block has, over which columns, by which names (spec, sections 2 and 4).
 //!
-//! A `flow` and a `cinn` have one lane, x. A `hint` has two side by side, [y, x]: a tree of nodes over each, and a cross
-//! coupling whose upper columns are all of y and whose lower columns are all of x. That is one more level of the recursion,
-//! with a split at C instead of the middle and the x side transformed first: kernels see no difference.
+//! A `flow` and a `cinn` have one lane, x. A `hint` has two side by side, [y, x]: a tree of nodes over each, and a
+//! cross coupling whose upper columns are all of y and whose lower columns are all of x. That is one more level of the
+//! recursion, with a split at C instead of the middle and the x side transformed first: kernels see no difference.
 
 use super::spec::{Kind, Spec};
 use super::tree;
@@ -40,8 +40,8 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Its place in the forward pass when networks see columns that other parts have changed: x deepest level first, the
-    /// cross coupling while y is still as it came, then y.
+    /// Its place in the forward pass when networks see columns that other parts have changed: x deepest level first,
+    /// the cross coupling while y is still as it came, then y.
     pub(super) fn forward_key(self) -> (u32, std::cmp::Reverse<u32>) {
         let (lane, level) = match self {
             Self::X { level } => (0, level),
@@ -134,8 +134,9 @@ impl Coupling {
         }
     }
 
-    /// Position in the inverse walk when networks see the block's input: a node comes after all nodes within the columns
-    /// before its lower ones, and before the nodes within these. That is the order of the splits, outer nodes first.
+    /// Position in the inverse walk when networks see the block's input: a node comes after all nodes within the
+    /// columns before its lower ones, and before the nodes within these. That is the order of the splits, outer nodes
+    /// first.
     pub(super) fn walk_key(&self) -> (u32, u32) {
         (self.lower_first, self.level())
     }

@@ -42,8 +42,8 @@ pub struct Block {
     pub lanes: Option<Lanes>,
 }
 
-/// Stages of the two lanes of a block, apart: for what needs y alone, or x where y is known. They have the weights of the
-/// stages of both together.
+/// Stages of the two lanes of a block, apart: for what needs y alone, or x where y is known. They have the weights of
+/// the stages of both together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
     /// Stages over the C columns of y, as indices into [`Plan::stages`].

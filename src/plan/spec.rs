@@ -14,9 +14,11 @@ pub enum Kind {
     /// Unconditional normalizing flow z = T(x).
     #[default]
     Flow,
-    /// Conditional flow z = T(x | y): every network sees y beside its upper columns. With depth 0 it is the paper's baseline.
+    /// Conditional flow z = T(x | y): every network sees y beside its upper columns. With depth 0 it is the paper's
+    /// baseline.
     Cinn,
-    /// Two lanes, [z_y, z_x] = T(y, x): the y lane is a flow of its own and each block's cross coupling carries it to x.
+    /// Two lanes, [z_y, z_x] = T(y, x): the y lane is a flow of its own and each block's cross coupling carries it to
+    /// x.
     Hint,
 }
 

@@ -240,7 +240,8 @@ mod tests {
         Plan::new(&Spec { kind: Kind::Hint, dim, cond_dim, blocks: 1, condition_on, ..Spec::default() }).unwrap()
     }
 
-    /// Both lanes and the cross coupling are independent given the block's input: one stage for all networks of a block.
+    /// Both lanes and the cross coupling are independent given the block's input: one stage for all networks of a
+    /// block.
     #[test]
     fn two_lanes_are_one_stage_and_x_is_inverted_after_y() {
         for (dim, cond_dim) in [(1, 1), (5, 1), (1, 4), (20, 7)] {
@@ -260,8 +261,8 @@ mod tests {
         }
     }
 
-    /// In this mode networks see columns that others have changed: x level by level, the cross coupling while y is as it
-    /// was, y level by level.
+    /// In this mode networks see columns that others have changed: x level by level, the cross coupling while y is as
+    /// it was, y level by level.
     #[test]
     fn by_levels_the_cross_coupling_comes_between_x_and_y() {
         let plan = hint(20, 4, ConditionOn::Output);

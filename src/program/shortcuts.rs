@@ -46,8 +46,8 @@ fn trained(plan: &Plan, mix: usize) -> bool {
     plan.mixes().nth(mix).is_some_and(|mix| mix.reflections.is_some())
 }
 
-/// Buffers that an operation reads, and those that it writes or adds to. Hidden activations that an engine computes again in
-/// the backward operation count as read: nobody reads them after it.
+/// Buffers that an operation reads, and those that it writes or adds to. Hidden activations that an engine computes
+/// again in the backward operation count as read: nobody reads them after it.
 pub(crate) fn uses(op: &Op) -> [Vec<Buffer>; 2] {
     match *op {
         Op::Gather { to, .. } | Op::Normal { to } | Op::Fill { to, .. } => [vec![], vec![to]],

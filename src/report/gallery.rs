@@ -31,8 +31,8 @@ pub struct GalleryRow {
 pub enum GalleryMap {
     /// Correlations, from -1 to 1.
     Correlation(Correlation),
-    /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one scale, that of
-    /// the row in the middle; what is beyond it has the darkest colour.
+    /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one
+    /// scale, that of the row in the middle; what is beyond it has the darkest colour.
     Difference {
         /// The differences.
         values: Vec<Option<f64>>,
@@ -53,8 +53,8 @@ impl GalleryMap {
 /// How large curves are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GalleryScale {
-    /// All rows alike, so that they can be compared: at the size of the row in the middle. Curves of another row that are
-    /// larger are shrunk.
+    /// All rows alike, so that they can be compared: at the size of the row in the middle. Curves of another row that
+    /// are larger are shrunk.
     Common,
     /// Every row at a size of its own.
     Own,
@@ -86,7 +86,8 @@ const MAP: f64 = DOWN as f64 * CELL - 20.0;
 
 /// Draws the rows below each other into `path`.png and `path`.svg. `legend` explains the colours of the curves.
 ///
-/// Each curve is moved to the middle of its cell; one too large for it is shrunk and grey, with the factor beside it. Curves that are not finite are left out and counted in the row's title.
+/// Each curve is moved to the middle of its cell; one too large for it is shrunk and grey, with the factor beside it.
+/// Curves that are not finite are left out and counted in the row's title.
 ///
 /// # Errors
 /// [`Error::Shape`] where there is nothing to draw, [`Error::Io`] where a file cannot be written.
@@ -103,7 +104,8 @@ pub fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[
     };
     let mut largest: Vec<f64> = rows.iter().filter_map(|row| row.map.as_ref()?.largest_difference()).collect();
     largest.sort_by(f64::total_cmp);
-    // As small a range as shows that there is no difference; where one model is far off, the others can still be told apart.
+    // As small a range as shows that there is no difference; where one model is far off, the others can still be told
+    // apart.
     let range = largest.get(largest.len().saturating_sub(1) / 2).copied().unwrap_or(0.0).max(1e-3);
     let curves = ACROSS as f64 * CELL;
     let has_map = rows.iter().any(|row| row.map.is_some());

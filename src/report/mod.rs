@@ -1,5 +1,5 @@
-//! Pictures: what training did, how samples compare with data, what a model's Jacobian looks like, and how outlines depend
-//! on their coefficients.
+//! Pictures: what training did, how samples compare with data, what a model's Jacobian looks like, and how outlines
+//! depend on their coefficients.
 //!
 //! Every function takes plain vectors and a path without extension, and writes the same picture twice: a PNG at twice
 //! the size, for sharp screens and print, and an SVG. Fonts of the system are never looked at; one is embedded.

@@ -17,8 +17,8 @@ pub(crate) fn lens_diameters(curve: &Curve, seen: &[f32]) -> (Vec<Segment>, Vec<
     (vec![[from, to].map(single)], vec![observed])
 }
 
-/// Of a Cross: the long axes of both bars through the observed centre, in the observed rotation, each as far as the curve
-/// reaches in its direction.
+/// Of a Cross: the long axes of both bars through the observed centre, in the observed rotation, each as far as the
+/// curve reaches in its direction.
 pub(crate) fn cross_axes(curve: &Curve, seen: &[f32]) -> Vec<Segment> {
     let [x, y, rotation] = [0, 1, 2].map(|k| f64::from(seen[k]));
     let points = curve.trace(TRACED);

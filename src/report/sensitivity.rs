@@ -83,7 +83,11 @@ pub fn sensitivity(
     let width = left + (steps + 1) as f64 * CELL + 12.0;
 
     save(path, width.max(280.0), TOP + columns.len() as f64 * height + 10.0, |page| {
-        page.text("One coefficient changed", [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
+        page.text(
+            "One coefficient changed (black), the original (red)",
+            [left, 20.0],
+            Label::new(HPos::Left, VPos::Center).size(TITLE),
+        );
         for step in 0..=steps {
             let at = [left + (step as f64 + 0.5) * CELL, TOP - 14.0];
             page.text(&label(step as f64 * offset), at, Label::new(HPos::Center, VPos::Center));

@@ -348,7 +348,10 @@ fn sensitivity_of_a_lens() {
     let shape = lens::Lens::of_row(3, 5).coefficients(lens::Outline::Vertices);
     let names = crate::data::fourier::column_names(lens::ORDER);
     sensitivity(&folder.path("sensitivity"), &shape, &[1, 4, 8, 13], PAPER_OFFSET, 6, &names).unwrap();
-    check(&folder.path("sensitivity"), &["One coefficient changed", "original", "+0.6", "re_x_-1", "im_x_1"]);
+    check(
+        &folder.path("sensitivity"),
+        &["One coefficient changed (black), the original (red)", "original", "+0.6", "re_x_-1", "im_x_1"],
+    );
     sensitivity(&folder.path("sensitivity_one"), &shape, &[0], -0.3, 0, &[]).unwrap();
     check(&folder.path("sensitivity_one"), &["column 1", "original"]);
 

@@ -67,8 +67,8 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     Ok(table)
 }
 
-/// The settings of a checkpoint with those that it is older than: a training did not cool down when there was no setting
-/// for it.
+/// The settings of a checkpoint with those that it is older than: a training did not cool down when there was no
+/// setting for it.
 fn with_later_settings(mut table: toml::Table) -> toml::Table {
     if let Some(toml::Value::Table(train)) = table.get_mut("train") {
         train.entry("cooldown").or_insert(toml::Value::Integer(0));

@@ -105,8 +105,9 @@ struct BestEpoch {
 }
 
 impl Checkpoint {
-    /// The model that the training would leave if it ended here: that of its best epoch so far where that is to be kept,
-    /// else the present one. Nothing else is needed of it to go on: whatever file it came from at first may be gone.
+    /// The model that the training would leave if it ended here: that of its best epoch so far where that is to be
+    /// kept, else the present one. Nothing else is needed of it to go on: whatever file it came from at first may be
+    /// gone.
     ///
     /// # Errors
     /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.

@@ -121,7 +121,8 @@ impl RowColumns {
         self.cond_dim + self.dim
     }
 
-    /// Names of all columns of a row, those that settings take where a part of them has none; empty where none has a name.
+    /// Names of all columns of a row, those that settings take where a part of them has none; empty where none has a
+    /// name.
     fn names(&self) -> Vec<String> {
         if self.y.is_empty() && self.x.is_empty() {
             return Vec::new();

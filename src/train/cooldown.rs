@@ -1,7 +1,7 @@
 //! What follows when patience runs out: back to the best model, and on from there while the learning rate falls.
 //!
-//! A model that overfits does so before its schedule has come to the small rates that settle it. Waiting for them makes it
-//! worse, to end at the best epoch leaves it unsettled.
+//! A model that overfits does so before its schedule has come to the small rates that settle it. Waiting for them makes
+//! it worse, to end at the best epoch leaves it unsettled.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,9 +33,9 @@ impl Cooldown {
         self.start.saturating_add(settings.cooldown).min(settings.epochs)
     }
 
-    /// The rate of epoch `epoch`, counted from 0: exponentially from that of the best epoch to `lr_final`, which the last
-    /// epoch has. Where the best epoch was one of the warm-up, from the rate after it: a rate as low as that of the warm-up
-    /// would settle nothing.
+    /// The rate of epoch `epoch`, counted from 0: exponentially from that of the best epoch to `lr_final`, which the
+    /// last epoch has. Where the best epoch was one of the warm-up, from the rate after it: a rate as low as that of
+    /// the warm-up would settle nothing.
     pub(super) fn rate(self, schedule: &Schedule, settings: &Train, epoch: u64) -> f64 {
         let high = schedule.rate(self.from.saturating_sub(1).max(schedule.warmup_epochs)).max(schedule.lr_final);
         let epochs = self.end(settings).saturating_sub(self.start).max(1);

@@ -91,8 +91,8 @@ impl Dataset {
         self.test.len() / self.row_columns()
     }
 
-    /// Some rows in the user's units, to compare samples with: training rows, at most `most`, spread over all of them, as a
-    /// table may be sorted.
+    /// Some rows in the user's units, to compare samples with: training rows, at most `most`, spread over all of them,
+    /// as a table may be sorted.
     pub fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
         let mut lanes = Lanes::<Vec<f32>>::default();
         let apart = self.train_rows().div_ceil(most.max(1)).max(1);
@@ -200,8 +200,8 @@ impl Rows {
             units.standardize = Some(if units.bounds.is_empty() {
                 Standardizer::fit(&train, row)?
             } else {
-                // The rows themselves are mapped and standardised in one go below, as where a training goes on: rounded in
-                // between, they would have other bits.
+                // The rows themselves are mapped and standardised in one go below, as where a training goes on: rounded
+                // in between, they would have other bits.
                 let mut mapped = train.to_vec();
                 units.apply(&mut mapped)?;
                 Standardizer::fit(&mapped, row)?

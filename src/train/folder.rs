@@ -14,7 +14,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::{Checkpoint, Store};
-use super::{clock, manifest};
+use super::{Dataset, clock, manifest};
 use crate::data::atomic::remove_temporaries;
 use crate::error::{Error, Result};
 use crate::flow::{ModelFile, open_tensors};
@@ -263,7 +263,7 @@ pub fn model_of(run: &Path) -> Result<PathBuf> {
         format!("holds no {MODEL}; give a run folder, a model file or a checkpoint")
     } else if is_training(run) {
         format!("holds no {MODEL} yet: the training is still running; wait for it, or take its newest checkpoint")
-    } else if manifest::says(&run.join(MANIFEST), manifest::DIVERGED) {
+    } else if has_diverged(run) {
         // To resume would come to the same end.
         let good = checkpoint().map_or(String::new(), |path| {
             let path = path.display();
@@ -275,6 +275,28 @@ pub fn model_of(run: &Path) -> Result<PathBuf> {
         format!("holds no {MODEL}: the training is not finished; go on with `hintflow train --resume {run}`")
     };
     Err(Error::format(run, what))
+}
+
+/// Refuses rows that are not those that a run was trained on. A run without a readable manifest is taken at its word.
+///
+/// # Errors
+/// [`Error::Format`] naming the run.
+pub fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
+    match manifest::fingerprint(&run.join(MANIFEST)) {
+        Some(found) if found != data.fingerprint => {
+            let what = format!(
+                "was trained on other rows than {} has now: restore them, or train anew; `hintflow log-prob` scores any rows",
+                data.name
+            );
+            Err(Error::format(run, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the training of a run ended as its loss became no number.
+pub fn has_diverged(run: &Path) -> bool {
+    manifest::says(&run.join(MANIFEST), manifest::DIVERGED)
 }
 
 /// Whether a process trains into a folder now.

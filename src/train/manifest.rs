@@ -81,6 +81,22 @@ pub(super) fn says(path: &Path, status: &str) -> bool {
     struct Status {
         status: String,
     }
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    serde_json::from_str::<Status>(&text).is_ok_and(|s| s.status == status)
+    read::<Status>(path).is_some_and(|s| s.status == status)
+}
+
+/// The fingerprint of the rows that a manifest's run was trained on, where it can be read.
+pub(super) fn fingerprint(path: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Data {
+        fingerprint: String,
+    }
+    #[derive(Deserialize)]
+    struct Facts {
+        data: Data,
+    }
+    read::<Facts>(path).map(|facts| facts.data.fingerprint)
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }

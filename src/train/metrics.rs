@@ -17,7 +17,8 @@ pub struct EpochReport {
     pub train_loss: f64,
     /// Mean loss of the held-out rows, in the units of the networks.
     pub test_loss: Option<f64>,
-    /// Mean log-density of the held-out rows per dimension, without the normal distribution's constant (the paper's LL).
+    /// Mean log-density of the held-out rows per dimension, without the normal distribution's constant (the paper's
+    /// LL).
     pub ll: Option<f64>,
     /// Learning rate of the epoch.
     pub lr: f64,

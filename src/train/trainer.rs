@@ -81,8 +81,9 @@ pub struct Progress {
 
 /// Trains a model on a data set, step by step.
 ///
-/// A [`Flow`] has one trainer at a time: a new one begins with Adam's moments at zero, and takes the place of an earlier
-/// one, which must not go on. Rows and moments stay on the device until the next trainer, or until the flow is dropped.
+/// A [`Flow`] has one trainer at a time: a new one begins with Adam's moments at zero, and takes the place of an
+/// earlier one, which must not go on. Rows and moments stay on the device until the next trainer, or until the flow is
+/// dropped.
 pub struct Trainer<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
@@ -240,8 +241,8 @@ impl<'a> Trainer<'a> {
         Ok(true)
     }
 
-    /// Scores the held-out rows and ends the epoch. Remembers the model where it is the best so far and the training may go
-    /// back to it, and goes back where patience is lost and the training is to cool down.
+    /// Scores the held-out rows and ends the epoch. Remembers the model where it is the best so far and the training
+    /// may go back to it, and goes back where patience is lost and the training is to cool down.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -286,8 +287,8 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Ends the training: leaves the model that is to be kept in the flow, that of the best epoch where `train.keep` says
-    /// so and rows are held out. Says which it is.
+    /// Ends the training: leaves the model that is to be kept in the flow, that of the best epoch where `train.keep`
+    /// says so and rows are held out. Says which it is.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -300,8 +301,8 @@ impl<'a> Trainer<'a> {
         Ok(kept)
     }
 
-    /// Mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units without
-    /// the constant of the normal distribution (spec, section 5). None where no rows are held out.
+    /// Mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units
+    /// without the constant of the normal distribution (spec, section 5). None where no rows are held out.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -310,11 +311,11 @@ impl<'a> Trainer<'a> {
     }
 
     /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and
-    /// [`Flow::decode`] make of it, relative to the root of the rows' mean square. Looks at up to 1000 held-out rows, or
-    /// training rows where none are held out; standardised rows where the model standardises.
+    /// [`Flow::decode`] make of it, relative to the root of the rows' mean square. Looks at up to 1000 held-out rows,
+    /// or training rows where none are held out; standardised rows where the model standardises.
     ///
-    /// Of models with random weights, gradients were 3e-7 of their length wrong where this was 6e-6, 3e-5 where it was 2e-5
-    /// or 1e-3, and no numbers where it was infinite.
+    /// Of models with random weights, gradients were 3e-7 of their length wrong where this was 6e-6, 3e-5 where it was
+    /// 2e-5 or 1e-3, and no numbers where it was infinite.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -358,7 +359,8 @@ impl<'a> Trainer<'a> {
     /// Everything that this training goes on from.
     ///
     /// # Errors
-    /// [`Error::Diverged`] where a weight or moment is not finite: such a state must not be kept. [`Error::DeviceLost`].
+    /// [`Error::Diverged`] where a weight or moment is not finite: such a state must not be kept.
+    /// [`Error::DeviceLost`].
     pub fn state(&self) -> Result<State> {
         let read = |values| self.flow.with_session(|session| session.read(values));
         let state = State {

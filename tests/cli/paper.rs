@@ -1,6 +1,6 @@
 //! `evaluate` and `reproduce`.
 
-use crate::tool::Place;
+use crate::tool::{Done, Place};
 
 /// Trainings of no use but for what is written about them.
 const TINY: &str =
@@ -23,8 +23,13 @@ fn a_run_is_evaluated_on_its_own_data() {
 
     place.line("evaluate run/model.safetensors").fails(1, &["run folder"]);
     place.line("evaluate missing").fails(1, &["missing"]);
+    place.line("evaluate run --fitted 9 --correlated 8").fails(2, &["fitted", "correlated"]);
     place.line("evaluate run --batch-rows 1").fails(2, &["batch_rows", "at least 2"]);
     assert!(!place.line("evaluate run --batches 0").good().stdout.contains("MMD"));
+
+    // Of other rows nobody knows which were held out.
+    place.table("table.csv", 130, 3);
+    place.line("evaluate run").fails(1, &["run", "other rows", "log-prob"]);
 }
 
 #[test]
@@ -70,7 +75,7 @@ fn tables_grow_and_nothing_is_trained_twice() {
     assert!(row(&table, "| 2 | recursive |").contains("not run"), "{table}");
     assert!(table.contains("train.epochs=2"), "what is not the experiment's own setting is told: {table}");
     let csv = place.text("paper/tables/lens_unconditional.csv");
-    assert!(csv.lines().all(|line| line.split(',').count() == 11) && csv.lines().count() == 17, "{csv}");
+    assert!(csv.lines().all(|line| line.split(',').count() == 13) && csv.lines().count() == 17, "{csv}");
 
     // The result is enough; without it the trained model is; and other models come beside it.
     let result = place.read("paper/results/lens-rnvp-1-s1.json");
@@ -103,4 +108,106 @@ fn what_an_experiment_does_not_have_or_does_not_leave_open_is_refused() {
     place.line(&command("--only rnvp-1")).fails(1, &["lens-rnvp-1-s1.json", "model.slope"]);
     std::fs::remove_dir_all(place.path("paper/results")).unwrap();
     place.line(&command("--only rnvp-1")).fails(1, &["runs/lens-rnvp-1-s1", "model.slope"]);
+}
+
+#[test]
+fn the_deviation_is_that_of_the_runs() {
+    let place = Place::new();
+    let command = format!("reproduce lens_unconditional --out paper --device cpu --only rnvp-1 {TINY}");
+    let done = place.line(&format!("{command} --runs 2")).good();
+    assert!(done.stderr.contains("lens-rnvp-1-s2 (2 of 2)"), "{}", done.stderr);
+    let result = |run: u32| -> serde_json::Value {
+        serde_json::from_str(&place.text(format!("paper/results/lens-rnvp-1-s{run}.json"))).expect("JSON")
+    };
+    let ll = [1, 2].map(|run| result(run)["scores"]["ll"].as_f64().expect("a number"));
+    // Of two values: the root of half the square of their difference.
+    let shown = format!("{:.3} ± {:.3}", (ll[0] + ll[1]) / 2.0, (ll[0] - ll[1]).abs() / 2f64.sqrt());
+    let table = place.text("paper/tables/lens_unconditional.md");
+    assert!(ll[0] != ll[1] && table.contains(&shown), "{shown}: {table}");
+    // Fewer runs asked for later do not take away what is there.
+    place.line(&command).good();
+    assert_eq!(place.text("paper/tables/lens_unconditional.md"), table);
+
+    // Results of other numbers of draws are not mixed with these.
+    let mut other = result(2);
+    other["protocol"]["fitted"] = 7.into();
+    place.write("paper/results/lens-rnvp-1-s2.json", other.to_string());
+    place.line(&command).fails(1, &["lens-rnvp-1-s2.json", "other numbers of draws"]);
+    place.write("paper/results/lens-rnvp-1-s2.json", "{");
+    place.line(&command).fails(1, &["lens-rnvp-1-s2.json", "remove it to measure again"]);
+}
+
+#[test]
+fn a_training_that_diverges_is_a_result() {
+    let place = Place::new();
+    let command = format!(
+        "reproduce lens_unconditional samples_lens --out paper --device cpu --only rnvp-2 {TINY} \
+         --set train.lr=1e9 --set train.warmup_epochs=0 --set train.epochs=30"
+    );
+    let done = place.line(&command).good();
+    assert!(done.stderr.contains("lens-rnvp-2 diverged"), "{}", done.stderr);
+    let table = place.text("paper/tables/lens_unconditional.md");
+    let row = table.lines().find(|line| line.starts_with("| 2 | RealNVP |")).expect("a row");
+    assert!(row.contains("diverged"), "{row}");
+    let csv = place.text("paper/tables/lens_unconditional.csv");
+    let row = csv.lines().find(|line| line.contains("2,RealNVP,,ll")).expect("a row");
+    assert!(row.contains(",ll,,,0,1,0,3.141,"), "{row}");
+    // It is not tried again, neither for the table nor for the figure.
+    let manifest = place.read("paper/runs/lens-rnvp-2-s1/manifest.json");
+    place.line(&command).good();
+    assert_eq!(place.read("paper/runs/lens-rnvp-2-s1/manifest.json"), manifest);
+}
+
+#[test]
+fn figures_show_the_models_of_the_tables() {
+    let place = Place::new();
+    let figure = |more: &str| format!("reproduce samples_lens --out paper --device cpu {TINY} {more}");
+    let done = place.line(&figure("--only rnvp-2")).good();
+    assert!(done.stderr.contains("lens-recursive-2 is not trained"), "{}", done.stderr);
+    assert!(!place.path("paper/figures/samples_lens.png").exists());
+    place.line(&figure("")).good();
+    let svg = place.text("paper/figures/samples_lens.svg");
+    assert!(svg.contains("RealNVP, 2 blocks, ") && svg.contains("recursive, 2 blocks, "), "titles");
+    assert!(place.text("paper/README.md").contains("figures/samples_lens.png"));
+    // The table measures the same trainings.
+    let weights = place.read("paper/runs/lens-rnvp-2-s1/model.safetensors");
+    let done =
+        place.line(&format!("reproduce lens_unconditional --out paper --device cpu --only rnvp-2 {TINY}")).good();
+    assert!(!done.stderr.contains("epoch"), "{}", done.stderr);
+    assert_eq!(place.read("paper/runs/lens-rnvp-2-s1/model.safetensors"), weights);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_measured_before_it_was_stopped_is_in_the_table() {
+    let place = Place::new();
+    let settings = "--set train.epochs=40 --set train.warmup_epochs=1 --set train.batches_per_epoch=20 \
+                    --set data.test_rows=100 --set train.batch=100";
+    let command = format!("reproduce lens_unconditional --out paper --device cpu --only 1 {settings}");
+    let mut child = place.command(&command.split_whitespace().collect::<Vec<_>>());
+    let child = child.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    // The second model is in training.
+    while !place.path("paper/runs/lens-recursive-1-s1/config.toml").exists() {
+        assert!(begun.elapsed().as_secs() < 120, "it takes too long");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let done: Done = child.wait_with_output().unwrap().into();
+    assert_eq!(done.code, Some(130), "{}", done.stderr);
+    let page = place.text("paper/README.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| 1 |")).collect();
+    assert!(!rows[0].contains("not run") && rows[1].contains("not run"), "{page}");
+
+    let first = place.read("paper/results/lens-rnvp-1-s1.json");
+    let done = place.line(&command).good();
+    assert!(done.stderr.contains("lens-recursive-1-s1 (1 of 1)"), "{}", done.stderr);
+    assert_eq!(place.read("paper/results/lens-rnvp-1-s1.json"), first);
+    assert!(
+        !place
+            .text("paper/tables/lens_unconditional.md")
+            .lines()
+            .any(|line| line.starts_with("| 1 |") && line.contains("not run"))
+    );
 }

@@ -172,7 +172,8 @@ fn without_held_out_rows_the_last_model_is_kept() {
     assert!(file.weights == state.weights && state.best.is_none());
 }
 
-/// With moments at zero Adam begins anew, so that the first step of a cool-down is the first step of a training from there.
+/// With moments at zero Adam begins anew, so that the first step of a cool-down is the first step of a training from
+/// there.
 #[test]
 fn the_first_step_of_a_cooldown_is_that_of_a_new_training() {
     let folder = tempfile::tempdir().unwrap();
@@ -254,7 +255,8 @@ fn ran(config: &Config, out: &Path, stop_in: u64) -> Outcome {
     outcome
 }
 
-/// Settings of runs with epochs of 13 batches: the loss is read in the middle of an epoch, too, where a run can be stopped.
+/// Settings of runs with epochs of 13 batches: the loss is read in the middle of an epoch, too, where a run can be
+/// stopped.
 fn overfitting_run(folder: &tempfile::TempDir) -> Config {
     let mut config = overfitting(folder);
     config.train.batch = Some(4);

@@ -5,9 +5,10 @@ use crate::data::plane::Point;
 
 /// Corners of the union of two bars, counter-clockwise from the one nearest to the upper corner of bar 1's right end.
 ///
-/// Both bars hold the origin, so the union is that of each quadrant's, and no general clipping is needed. A quadrant lies
-/// between two of the four arms, counter-clockwise: right and left end of bar 1, upper and lower end of bar 2. There both
-/// bars are rectangles with a corner at the origin, and what counts is which of them reaches beyond the other's side.
+/// Both bars hold the origin, so the union is that of each quadrant's, and no general clipping is needed. A quadrant
+/// lies between two of the four arms, counter-clockwise: right and left end of bar 1, upper and lower end of bar 2.
+/// There both bars are rectangles with a corner at the origin, and what counts is which of them reaches beyond the
+/// other's side.
 pub(super) fn corners(bars: &[Bar; 2]) -> Vec<Point> {
     const DIRECTIONS: [Point; 4] = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]];
     let reach = |bar: &Bar, side: f64| (0.5 * bar.length + side * bar.shift).max(0.0);

@@ -1,4 +1,5 @@
-//! The Cross against independent computations: areas and perimeters of unions, a raster, the distribution of its parameters.
+//! The Cross against independent computations: areas and perimeters of unions, a raster, the distribution of its
+//! parameters.
 
 use std::collections::BTreeMap;
 

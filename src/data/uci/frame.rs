@@ -1,7 +1,7 @@
 //! Tables of pandas in pickles: the layout of blocks that all versions share, whatever else is around it.
 //!
-//! A `DataFrame` keeps columns of one type together in blocks, arrays (columns, rows), with the places of these columns in
-//! the table. Versions before 1.3 write a block as a dictionary of `values` and `mgr_locs`, later ones as a call of
+//! A `DataFrame` keeps columns of one type together in blocks, arrays (columns, rows), with the places of these columns
+//! in the table. Versions before 1.3 write a block as a dictionary of `values` and `mgr_locs`, later ones as a call of
 //! `_unpickle_block`. Arrays of NumPy come from `_reconstruct` and a state, or from `_frombuffer`.
 
 use std::borrow::Cow;

@@ -1,12 +1,12 @@
 //! GAS: 16 chemical sensors in changing mixtures of ethylene and carbon monoxide in air, each reading taken for itself.
 //!
-//! Raw, `ethylene_CO.txt` has a header and 4,208,261 rows of 19 numbers between blanks: time (s), two concentrations (ppm),
-//! 16 sensors. The preprocessed table, `gas/ethylene_CO.pickle`, is a quarter of them, 1,052,065 rows in random order. Which
-//! ones was not recorded, so the quarter of a raw file is another one: that of `DataFrame.sample(frac=0.25,
-//! random_state=seed)` of pandas.
+//! Raw, `ethylene_CO.txt` has a header and 4,208,261 rows of 19 numbers between blanks: time (s), two concentrations
+//! (ppm), 16 sensors. The preprocessed table, `gas/ethylene_CO.pickle`, is a quarter of them, 1,052,065 rows in random
+//! order. Which ones was not recorded, so the quarter of a raw file is another one: that of
+//! `DataFrame.sample(frac=0.25, random_state=seed)` of pandas.
 //!
-//! Time and concentrations are taken out, then sensors that say the same as another: while two columns have a correlation of
-//! more than 0.98, the first of the columns that have such a partner goes.
+//! Time and concentrations are taken out, then sensors that say the same as another: while two columns have a
+//! correlation of more than 0.98, the first of the columns that have such a partner goes.
 
 use std::io::Read;
 use std::path::Path;

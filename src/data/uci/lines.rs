@@ -1,5 +1,6 @@
-//! A text read line by line, in one buffer: the raw files have up to 4.2 million rows of 19 numbers. Those took 2.8 seconds and
-//! 190 MB from file to normalised rows, the 2.1 million rows of POWER 0.9 seconds and 150 MB, in a development build.
+//! A text read line by line, in one buffer: the raw files have up to 4.2 million rows of 19 numbers. Those took 2.8
+//! seconds and 190 MB from file to normalised rows, the 2.1 million rows of POWER 0.9 seconds and 150 MB, in a
+//! development build.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -125,8 +126,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A number without exponent whose digits fit in 53 bits: most of them. Their quotient by a power of ten is rounded once,
-/// so that it is what the standard library's slower way gives.
+/// A number without exponent whose digits fit in 53 bits: most of them. Their quotient by a power of ten is rounded
+/// once, so that it is what the standard library's slower way gives.
 fn plain(cell: &[u8]) -> Option<f64> {
     /// Powers of ten that a 64-bit float holds exactly.
     const TENS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];

@@ -1,9 +1,9 @@
 //! MINIBOONE: electron neutrinos (the signal) among muon neutrinos, 50 particle-identification variables an event.
 //!
-//! Raw, `MiniBooNE_PID.txt` says in its first line how many events are signal and how many background (36,499 and 93,565);
-//! a row of 50 numbers between blanks for each follows, signal first. The background is left out, then events without
-//! measurements, whose variables are -999 (11 have a first variable below -100), then variables whose smallest value comes
-//! more than five times (7). What is left is `miniboone/data.npy`, 43 columns.
+//! Raw, `MiniBooNE_PID.txt` says in its first line how many events are signal and how many background (36,499 and
+//! 93,565); a row of 50 numbers between blanks for each follows, signal first. The background is left out, then events
+//! without measurements, whose variables are -999 (11 have a first variable below -100), then variables whose smallest
+//! value comes more than five times (7). What is left is `miniboone/data.npy`, 43 columns.
 //!
 //! The paper's code takes out the last column, too: 42 are modelled, and log-likelihoods are not those of other papers,
 //! which have 43.

@@ -4,8 +4,9 @@
 //! Rows are those of the public preprocessing that the paper, and most papers with these names in a table, use: that of
 //! Papamakarios et al., *Masked Autoregressive Flow for Density Estimation*, NeurIPS 2017, appendix D.2 and
 //! `github.com/gpapamak/maf`. `power`, `gas` and `miniboone` read a data set, raw as the UCI archive has it or
-//! as the archive of that paper does, and take out rows and columns; `protocol` splits and normalises. `source` finds the
-//! file; `pickle` and `frame` read a table of pandas. Everything is computed in 64-bit floats and rounded once, at the end.
+//! as the archive of that paper does, and take out rows and columns; `protocol` splits and normalises. `source` finds
+//! the file; `pickle` and `frame` read a table of pandas. Everything is computed in 64-bit floats and rounded once, at
+//! the end.
 //!
 //! | | columns | rows: training, validation, test | shuffled | normalised by |
 //! |---|---|---|---|---|
@@ -13,9 +14,9 @@
 //! | GAS | 8 | 852,174, 94,685, 105,206 | as the quarter of the file was drawn | all rows |
 //! | MINIBOONE | 42 | 29,556, 3,284, 3,648 | no | training and validation |
 //!
-//! Of the paper's trainings the validation rows are no part: they learn from the training rows and are scored on the test
-//! rows. Its table gives the mean log-likelihood of a whole row in nats, constant included, in the normalised units and with
-//! noise of deviation 0.01 on training and test rows.
+//! Of the paper's trainings the validation rows are no part: they learn from the training rows and are scored on the
+//! test rows. Its table gives the mean log-likelihood of a whole row in nats, constant included, in the normalised
+//! units and with noise of deviation 0.01 on training and test rows.
 
 mod frame;
 mod gas;
@@ -90,12 +91,13 @@ impl Uci {
         source::find(self, path).is_ok()
     }
 
-    /// Reads the data set from its file, or from a folder that holds it. `seed` is that of NumPy's generator: the published
-    /// rows of POWER have 42. It shuffles POWER and adds its noise, and draws a quarter of the raw rows of GAS.
+    /// Reads the data set from its file, or from a folder that holds it. `seed` is that of NumPy's generator: the
+    /// published rows of POWER have 42. It shuffles POWER and adds its noise, and draws a quarter of the raw rows of
+    /// GAS.
     ///
     /// # Errors
-    /// [`Error::Config`] for `data.path` where there is no such file, or for a seed of 2^32 or more; [`Error::Format`] and
-    /// [`Error::Cell`] with file and row where it is not laid out as it was published; [`Error::Io`].
+    /// [`Error::Config`] for `data.path` where there is no such file, or for a seed of 2^32 or more; [`Error::Format`]
+    /// and [`Error::Cell`] with file and row where it is not laid out as it was published; [`Error::Io`].
     pub fn read(self, path: &Path, seed: u64) -> Result<Parts> {
         let seed = u32::try_from(seed).map_err(|_| {
             Error::config("data.seed", format!("is {seed}; that of {} must be less than 2^32", self.name()))

@@ -1,8 +1,8 @@
-//! Pickles of Python, protocols 2 to 5, as the objects that they describe. Nothing is called: what Python would build by a
-//! call stays the description of the call.
+//! Pickles of Python, protocols 2 to 5, as the objects that they describe. Nothing is called: what Python would build
+//! by a call stays the description of the call.
 //!
-//! A pickle is a program for a machine with a stack. Objects refer to each other, in circles too, so they lie in one list and
-//! have numbers. Strings are parts of the file.
+//! A pickle is a program for a machine with a stack. Objects refer to each other, in circles too, so they lie in one
+//! list and have numbers. Strings are parts of the file.
 
 use std::collections::HashMap;
 

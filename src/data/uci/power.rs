@@ -1,13 +1,13 @@
 //! POWER: electric power consumption of one household in minutes of 47 months, each row taken for itself.
 //!
-//! Raw, `household_power_consumption.txt` has a header and nine cells between semicolons: date, time, global active power
-//! (kW), global reactive power (kW), voltage (V), global intensity (A) and three sub-meterings (Wh). Rows without
-//! measurements (`?`, 25,979 of 2,075,259) are left out. `power/data.npy` holds the rest as eight columns, the last of them
-//! the time in minutes since midnight.
+//! Raw, `household_power_consumption.txt` has a header and nine cells between semicolons: date, time, global active
+//! power (kW), global reactive power (kW), voltage (V), global intensity (A) and three sub-meterings (Wh). Rows without
+//! measurements (`?`, 25,979 of 2,075,259) are left out. `power/data.npy` holds the rest as eight columns, the last of
+//! them the time in minutes since midnight.
 //!
-//! Reactive power and intensity are taken out: the one is often exactly 0, the other follows from the first. Measurements
-//! are multiples of a step, so that a density needs uniform noise of that step: 0.001 kW, 0.01 V, 1 Wh. Paper and code of
-//! the preprocessing differ on the time, to which the code adds none; so does this.
+//! Reactive power and intensity are taken out: the one is often exactly 0, the other follows from the first.
+//! Measurements are multiples of a step, so that a density needs uniform noise of that step: 0.001 kW, 0.01 V, 1 Wh.
+//! Paper and code of the preprocessing differ on the time, to which the code adds none; so does this.
 
 use std::path::Path;
 

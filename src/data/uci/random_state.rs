@@ -1,7 +1,7 @@
 //! NumPy's legacy generator, `numpy.random.RandomState`: the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998).
 //!
-//! The public preprocessing of POWER shuffles rows and adds noise with `RandomState(42)`, so that the same numbers give the
-//! same rows to everybody. Nothing else of the crate draws from here; see [`crate::rng`].
+//! The public preprocessing of POWER shuffles rows and adds noise with `RandomState(42)`, so that the same numbers give
+//! the same rows to everybody. Nothing else of the crate draws from here; see [`crate::rng`].
 
 const WORDS: usize = 624;
 const SHIFT: usize = 397;

@@ -68,8 +68,8 @@ impl Layout {
     }
 }
 
-/// The file of a data set: `path` itself, or one in that folder. The preprocessed file of the archive goes first, since its
-/// rows are those of the published results.
+/// The file of a data set: `path` itself, or one in that folder. The preprocessed file of the archive goes first, since
+/// its rows are those of the published results.
 pub(super) fn find(set: Uci, path: &Path) -> Result<PathBuf> {
     if !path.exists() {
         return Err(missing(set, &format!("there is no {}", path.display())));

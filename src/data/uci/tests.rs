@@ -1,5 +1,5 @@
-//! The data sets from small files of the published layouts. Expected values are those of the public preprocessing in NumPy
-//! 2.4 and pandas 3.1 on the same files.
+//! The data sets from small files of the published layouts. Expected values are those of the public preprocessing in
+//! NumPy 2.4 and pandas 3.1 on the same files.
 
 use std::path::{Path, PathBuf};
 
@@ -330,8 +330,8 @@ fn damaged_arrays_are_errors() {
     }
 }
 
-/// Tables of the layout of `gas/ethylene_CO.pickle`, written by pandas of several versions: one of them by that of Python 2, as
-/// the archive has it.
+/// Tables of the layout of `gas/ethylene_CO.pickle`, written by pandas of several versions: one of them by that of
+/// Python 2, as the archive has it.
 const PICKLES: [&str; 4] = ["python2_pandas0.19", "pandas1.2_protocol4", "pandas3_protocol2", "pandas3_protocol5"];
 
 fn pickle(name: &str) -> Vec<u8> {

@@ -59,8 +59,8 @@ impl Model {
         }
     }
 
-    /// Prepares a partial gradient for its first tile, which writes the gradients of networks and of Q rather than add to
-    /// them. The vectors of reflections get theirs from that of Q, after all tiles.
+    /// Prepares a partial gradient for its first tile, which writes the gradients of networks and of Q rather than add
+    /// to them. The vectors of reflections get theirs from that of Q, after all tiles.
     pub(super) fn clear_what_no_tile_writes(&self, gradient: &mut [f32]) {
         if cfg!(test) {
             gradient.fill(f32::NAN);

@@ -30,8 +30,8 @@ impl Engine {
     /// The native CPU engine with a number of threads; 0 means one per core.
     ///
     /// # Errors
-    /// [`Error::Device`] where threads cannot be started, [`Error::Config`] where `HINTFLOW_SIMD` asks for an instruction set
-    /// that the processor has not.
+    /// [`Error::Device`] where threads cannot be started, [`Error::Config`] where `HINTFLOW_SIMD` asks for an
+    /// instruction set that the processor has not.
     pub fn cpu_with_threads(threads: usize) -> Result<Self> {
         let level = Level::of_process()?;
         let pool = rayon::ThreadPoolBuilder::new()

@@ -41,8 +41,8 @@ pub(super) struct CpuSession {
 
 struct Compiled {
     program: Program,
-    /// Whether the first tile of a group writes its gradients. Where not every gradient is written, or one twice, they are
-    /// cleared and added to.
+    /// Whether the first tile of a group writes its gradients. Where not every gradient is written, or one twice, they
+    /// are cleared and added to.
     first_writes: bool,
     /// The operations that are shortened.
     short: Vec<bool>,
@@ -234,9 +234,9 @@ impl CpuSession {
 /// Zeros, or an error where memory does not suffice.
 fn zeros(len: usize, what: &str) -> Result<Floats> {
     Floats::zeroed(len).ok_or_else(|| {
-        let gigabytes = (len * size_of::<f32>()) as f64 / 1e9;
+        let megabytes = (len * size_of::<f32>()) as f64 / 1e6;
         let what =
-            format!("{gigabytes:.1} GB of memory for {what} cannot be had; choose a smaller width, or fewer blocks");
+            format!("{megabytes:.1} MB of memory for {what} cannot be had; choose a smaller width, or fewer blocks");
         Error::Device { what }
     })
 }

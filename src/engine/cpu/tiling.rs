@@ -1,17 +1,18 @@
 //! How a batch is cut into tiles and tiles into groups: from the model and the batch size alone.
 //!
-//! Sizes between 64 and 240 samples made no difference at 20 columns in a prototype, 240 to 400 none at 100, 640 was slower;
-//! 160, 208 and 400 none in place of 304, since arenas lie in large pages. 8 groups instead of 16 gained nothing for large batches. A small batch in 16 groups spends more on sums of gradients: 500
-//! samples took 1.95 ms at best in 16 groups, and 1.6 in 8 together with fewer moves to the pool and no clearing. The number of
-//! tiles nearest to the target rather than the next larger one: cross4 from 696 to 680 ms, 32 tiles instead of 48.
+//! Sizes between 64 and 240 samples made no difference at 20 columns in a prototype, 240 to 400 none at 100, 640 was
+//! slower; 160, 208 and 400 none in place of 304, since arenas lie in large pages. 8 groups instead of 16 gained
+//! nothing for large batches. A small batch in 16 groups spends more on sums of gradients: 500 samples took 1.95 ms at
+//! best in 16 groups, and 1.6 in 8 together with fewer moves to the pool and no clearing. The number of tiles nearest
+//! to the target rather than the next larger one: cross4 from 696 to 680 ms, 32 tiles instead of 48.
 
 use std::ops::Range;
 
 use crate::kernel::LANES;
 use crate::plan::Plan;
 
-/// Partial gradients of a step; also the most threads that a step can use. Fewer for models of many millions of weights,
-/// whose partial gradients would fill the memory.
+/// Partial gradients of a step; also the most threads that a step can use. Fewer for models of many millions of
+/// weights, whose partial gradients would fill the memory.
 pub(super) fn groups(plan: &Plan) -> usize {
     const MOST: usize = 16;
     const FLOATS: usize = 1 << 28;

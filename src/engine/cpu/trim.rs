@@ -1,12 +1,13 @@
-//! Hidden activations that no operation reads again, in rows that all stages share: they stay in cache, and an arena is smaller.
+//! Hidden activations that no operation reads again, in rows that all stages share: they stay in cache, and an arena is
+//! smaller.
 
 use crate::buffer::Buffer;
 use crate::kernel::networks::SavedActivations;
 use crate::plan::Stage;
 use crate::program::{Op, Program, compact};
 
-/// The program on an arena that has rows for one network's hidden activations and their gradients, and for those of second
-/// layers that are kept.
+/// The program on an arena that has rows for one network's hidden activations and their gradients, and for those of
+/// second layers that are kept.
 pub(super) fn trim(program: &Program) -> Program {
     let stages = &program.plan.stages;
     let widest =

@@ -156,8 +156,8 @@ impl Arrays {
         }
     }
 
-    /// Makes pipelines and bind groups of kernels that have none; does nothing where arrays and kernels are those of the
-    /// last call.
+    /// Makes pipelines and bind groups of kernels that have none; does nothing where arrays and kernels are those of
+    /// the last call.
     pub(super) fn bind(&mut self) -> Result<()> {
         if !self.stale {
             return Ok(());

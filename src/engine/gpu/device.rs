@@ -263,8 +263,8 @@ impl Device {
             }
         }
         if failure.is_some() {
-            // A lost device is the cause of whatever else went wrong; polling delivers the news to our callback. Its own
-            // error is no news after the first.
+            // A lost device is the cause of whatever else went wrong; polling delivers the news to our callback. Its
+            // own error is no news after the first.
             let _ = self.device.poll(wgpu::PollType::Poll);
         }
         match self.failed().or(failure) {

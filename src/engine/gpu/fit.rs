@@ -8,19 +8,21 @@ use crate::program::{Op, Program};
 
 /// Samples that the smallest workgroup takes along, in quads; bounds the samples of a tile.
 const QUADS_PER_WORKGROUP: u64 = 8;
-/// Tiles begin at multiples of that many samples within a batch, so that sums over samples are grouped alike however the
-/// batch is cut: the quads that a workgroup of `loss.wgsl` has, and those that `weight_gradient.wgsl` fetches at a time.
+/// Tiles begin at multiples of that many samples within a batch, so that sums over samples are grouped alike however
+/// the batch is cut: the quads that a workgroup of `loss.wgsl` has, and those that `weight_gradient.wgsl` fetches at a
+/// time.
 pub(super) const TILE_STEP: usize = 32;
 /// Most samples of a tile: as many keep any device busy, and the loops over them end before llvmpipe's limit.
 pub(super) const TILE_SAMPLES: u64 = 1 << 17;
-/// A slice of the batch has no fewer than these samples: its copy of the gradient is written and read, 8 bytes per weight,
-/// for 2 operations per weight and sample. So they are 64 per byte, where a H100 does 20. Estimated, no GPU measured yet.
+/// A slice of the batch has no fewer than these samples: its copy of the gradient is written and read, 8 bytes per
+/// weight, for 2 operations per weight and sample. So they are 64 per byte, where a H100 does 20. Estimated, no GPU
+/// measured yet.
 const SLICE_SAMPLES: usize = 256;
-/// Most copies of the gradient. With 40 a stage of lens2 has 84 x 40 workgroups of two warps, as many as a H100 keeps at a
-/// time (8,448 warps) to four fifths. Estimated, no GPU measured yet.
+/// Most copies of the gradient. With 40 a stage of lens2 has 84 x 40 workgroups of two warps, as many as a H100 keeps
+/// at a time (8,448 warps) to four fifths. Estimated, no GPU measured yet.
 const MAX_SLICES: usize = 40;
-/// Most bytes of all copies of the gradient: to write and to read them takes 0.08 ms on a H100. Estimated, no GPU measured
-/// yet.
+/// Most bytes of all copies of the gradient: to write and to read them takes 0.08 ms on a H100. Estimated, no GPU
+/// measured yet.
 const PARTIALS_BYTES: u64 = 128 << 20;
 
 /// Sizes of a program on a device.
@@ -65,8 +67,8 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn of(device: &Device) -> Self {
-        // A driver may reset a device whose dispatch takes seconds. Software adapters reach 0.1 to 1 GFLOP/s (llvmpipe on two
-        // busy cores, 64 samples of lens1: weight gradients 110 ms, networks 30 ms), integrated GPUs hundreds.
+        // A driver may reset a device whose dispatch takes seconds. Software adapters reach 0.1 to 1 GFLOP/s (llvmpipe
+        // on two busy cores, 64 samples of lens1: weight gradients 110 ms, networks 30 ms), integrated GPUs hundreds.
         let work = match device.info.kind {
             "software" => 8_000_000,
             "discrete" => 1 << 37,

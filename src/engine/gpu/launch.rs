@@ -1,8 +1,8 @@
 //! What a dispatch gets as immediates: one plain struct per kernel, the mirror of `struct Launch` in its shader. That
 //! names, offsets and sizes agree is checked by reflection in the tests of [`super::shader`].
 //!
-//! Kernels that run per tile begin with [`TileJob`], Adam begins with [`Update`]; these parts are filled in at each replay,
-//! everything else when the program is recorded. Buffers of the arena are given by their first row.
+//! Kernels that run per tile begin with [`TileJob`], Adam begins with [`Update`]; these parts are filled in at each
+//! replay, everything else when the program is recorded. Buffers of the arena are given by their first row.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -3,10 +3,10 @@
 //! `adapter` finds devices, `device` opens one and makes pipelines, `shader` holds the kernels and `launch` what each
 //! of them is told. `tables` turns a plan into arrays that kernels read, `panels` its weights into the order in which
 //! they are read; `packs` and `narrow` say which nodes share a workgroup. `record` turns a program into lists of
-//! `dispatch`es (`program::shortcuts` finds those that need not be; `trim` leaves out the rows that nobody touches), `fit`
-//! chooses how many samples lie on the device at a time. `session` runs the programs of a model, with the variants of
-//! kernels that `tune` remembers as the fastest; `arrays` are what it holds on the device, `transfer` and `uploads`
-//! move values and commands there and back, `profile` times dispatches.
+//! `dispatch`es (`program::shortcuts` finds those that need not be; `trim` leaves out the rows that nobody touches),
+//! `fit` chooses how many samples lie on the device at a time. `session` runs the programs of a model, with the
+//! variants of kernels that `tune` remembers as the fastest; `arrays` are what it holds on the device, `transfer` and
+//! `uploads` move values and commands there and back, `profile` times dispatches.
 //!
 //! # Kernels and operations
 //!
@@ -17,12 +17,12 @@
 //!
 //! # How a step's time comes about
 //!
-//! Estimates for a H100 (67 TFLOP/s, 3.35 TB/s), none of them measured yet; batches of 10,000. lens2 (2 blocks, 0.1 million
-//! parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of the peak; 0.66 GB of activations, 0.2 ms; 12 dispatches, 0.05 ms.
-//! cross4 (4 blocks, 2 million): 120 GFLOP, 150 with padding, 5.6 ms; 9 GB of activations, 3.2 ms, of which narrow networks
-//! that are computed again leave 2.5 GB for 13 GFLOP more; 26 dispatches, 0.1 ms. What decides which part of the peak is
-//! reached stands with the kernels: `packs` (networks), `shaders/weight_gradient.wgsl`, `narrow`. So does what was left out
-//! or is estimated to be of no help; for dispatches in `record/fused`.
+//! Estimates for a H100 (67 TFLOP/s, 3.35 TB/s), none of them measured yet; batches of 10,000. lens2 (2 blocks, 0.1
+//! million parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of the peak; 0.66 GB of activations, 0.2 ms; 12
+//! dispatches, 0.05 ms. cross4 (4 blocks, 2 million): 120 GFLOP, 150 with padding, 5.6 ms; 9 GB of activations, 3.2 ms,
+//! of which narrow networks that are computed again leave 2.5 GB for 13 GFLOP more; 26 dispatches, 0.1 ms. What decides
+//! which part of the peak is reached stands with the kernels: `packs` (networks), `shaders/weight_gradient.wgsl`,
+//! `narrow`. So does what was left out or is estimated to be of no help; for dispatches in `record/fused`.
 
 mod adapter;
 mod arrays;

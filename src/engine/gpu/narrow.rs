@@ -1,13 +1,14 @@
 //! Narrow nodes: those whose hidden activations are cheaper to compute again in the backward pass than to keep, and the
 //! packs in which `shaders/narrow_backward.wgsl` works on them.
 //!
-//! A hidden activation that is kept travels five times: written, read for the mask, and as a factor of two gradients; its
-//! gradient is written and read. For h hidden units and few inputs and outputs that are 40 h bytes per network and sample
-//! for 6 h^2 operations: with h = 32 some 5 operations per byte, where a H100 does 20 at its peak and 8 at a realistic
-//! rate; with h = 64 about 10. So up to [`WIDEST`] they are computed again, where they would take more than [`MOST_KEPT`].
+//! A hidden activation that is kept travels five times: written, read for the mask, and as a factor of two gradients;
+//! its gradient is written and read. For h hidden units and few inputs and outputs that are 40 h bytes per network and
+//! sample for 6 h^2 operations: with h = 32 some 5 operations per byte, where a H100 does 20 at its peak and 8 at a
+//! realistic rate; with h = 64 about 10. So up to [`WIDEST`] they are computed again, where they would take more than
+//! [`MOST_KEPT`].
 //!
-//! Left out, estimated: wider nodes. Their middle layer has more than 256 blocks of 4 x 4 weights, so a thread would hold
-//! several of them in registers and fewer workgroups would run at a time, where there is less to gain.
+//! Left out, estimated: wider nodes. Their middle layer has more than 256 blocks of 4 x 4 weights, so a thread would
+//! hold several of them in registers and fewer workgroups would run at a time, where there is less to gain.
 
 use std::ops::Range;
 
@@ -36,8 +37,9 @@ pub(super) const NARROW: usize = 12;
 pub(super) const SOURCE: usize = 4;
 /// Words of a block of weights.
 const BLOCK: usize = 4;
-/// Most bytes of hidden activations that the narrow nodes of a stage keep from the forward to the backward pass, where it
-/// was not measured which is faster. Bounds memory; estimated, no GPU measured yet: to and fro they take 0.2 ms on a H100.
+/// Most bytes of hidden activations that the narrow nodes of a stage keep from the forward to the backward pass, where
+/// it was not measured which is faster. Bounds memory; estimated, no GPU measured yet: to and fro they take 0.2 ms on a
+/// H100.
 const MOST_KEPT: u64 = 128 << 20;
 
 /// The narrow nodes of a stage in packs, in the tables.
@@ -66,8 +68,8 @@ impl Narrow {
     }
 }
 
-/// Stages of a program whose narrow nodes need not keep their hidden activations: nothing but the backward pass of the same
-/// program reads them, and that computes them again. `iterations`: loop iterations that the device allows.
+/// Stages of a program whose narrow nodes need not keep their hidden activations: nothing but the backward pass of the
+/// same program reads them, and that computes them again. `iterations`: loop iterations that the device allows.
 pub(super) fn recomputed(
     tables: &Tables,
     program: &Program,

@@ -2,14 +2,14 @@
 //! ones, and the shapes of the workgroups that run them.
 //!
 //! Hidden activations of a pack stay in workgroup memory. Per input of a layer a thread reads one vec4 of activations
-//! there and two of weights through the cache, for 32 multiply-adds: 3 loads, and about 6 instructions for addresses and
-//! the driver's bounds checks, so some 75 % of the instructions are multiply-adds (38 % with 4 outputs and scalar weights).
-//! A pack of 128 rows and 16 quads takes 32 KiB and 256 threads of about 80 registers: three per multiprocessor of an H100
-//! (65,536 registers, 227 KiB), 24 warps.
+//! there and two of weights through the cache, for 32 multiply-adds: 3 loads, and about 6 instructions for addresses
+//! and the driver's bounds checks, so some 75 % of the instructions are multiply-adds (38 % with 4 outputs and scalar
+//! weights). A pack of 128 rows and 16 quads takes 32 KiB and 256 threads of about 80 registers: three per
+//! multiprocessor of an H100 (65,536 registers, 227 KiB), 24 warps.
 //!
-//! Estimated to be of no help: an odd stride of the rows. Threads side by side read quads side by side, so 8 of them meet
-//! all 32 banks once whatever the stride. Nor weights in workgroup memory: a layer of 104 inputs has 43 KiB of them, and
-//! the threads of a warp read at most four different vec4 at once.
+//! Estimated to be of no help: an odd stride of the rows. Threads side by side read quads side by side, so 8 of them
+//! meet all 32 banks once whatever the stride. Nor weights in workgroup memory: a layer of 104 inputs has 43 KiB of
+//! them, and the threads of a warp read at most four different vec4 at once.
 
 use super::narrow::wide_nodes;
 use super::panels::PANEL;

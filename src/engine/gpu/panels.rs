@@ -3,8 +3,8 @@
 //!
 //! A thread computes eight outputs of a layer, so a panel has the weights of eight outputs, input by input, as two vec4
 //! per input; its head are the eight biases. The backward pass computes eight inputs from all outputs: the transposed
-//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays zero: it
-//! is never written.
+//! panels, without a head. A mixing has both kinds without a head. Where there are fewer than eight the rest stays
+//! zero: it is never written.
 
 use std::collections::HashMap;
 
@@ -103,8 +103,8 @@ impl Panels {
     }
 }
 
-/// The offsets of a matrix of weights: its first panel's weights begin at float `at[0]`, the transposed ones at `at[1]`. A
-/// panel has `heads` times eight floats more than weights.
+/// The offsets of a matrix of weights: its first panel's weights begin at float `at[0]`, the transposed ones at
+/// `at[1]`. A panel has `heads` times eight floats more than weights.
 fn put_offsets(packed_offsets: &mut [[u32; 2]], [n_in, n_out]: [u32; 2], weight: usize, at: [u32; 2], heads: u32) {
     for o in 0..n_out {
         let panel = at[0] + o / PANEL * PANEL * (heads + n_in) + o % PANEL;

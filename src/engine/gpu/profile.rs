@@ -1,8 +1,8 @@
 //! Times of dispatches by timestamp queries.
 //!
 //! A timestamp is written when everything before it is done. Dispatches of a program wait for each other, so the time
-//! between the two around a dispatch is its own. Where a device has timestamps at the ends of a pass only (Apple's GPUs),
-//! every dispatch gets a pass. Query sets are made while a session profiles, and only then.
+//! between the two around a dispatch is its own. Where a device has timestamps at the ends of a pass only (Apple's
+//! GPUs), every dispatch gets a pass. Query sets are made while a session profiles, and only then.
 
 use wgpu::Features;
 

@@ -19,7 +19,8 @@ use crate::program::{MixId, Op, Program, StepOp, shortcuts};
 pub(super) struct Bounds {
     /// Workgroups along one dimension of a grid.
     pub(super) workgroups: u32,
-    /// Loop iterations of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a word.
+    /// Loop iterations of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a
+    /// word.
     pub(super) iterations: Option<u64>,
     /// Iterations after which a dispatch over reflections is cut in two, so that none blocks the device for long.
     pub(super) reflection_iterations: u64,
@@ -32,13 +33,13 @@ pub(super) struct Bounds {
 /// Which of the variants that a device allows are used. No result depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct KernelVariants {
-    /// Number of the shape of packs in [`StageTables::packs`], or of the last one; none: activations go through the arena,
-    /// as they do where there is no shape.
+    /// Number of the shape of packs in [`StageTables::packs`], or of the last one; none: activations go through the
+    /// arena, as they do where there is no shape.
     pub(super) forward: Option<usize>,
     /// The same for the backward pass.
     pub(super) backward: Option<usize>,
-    /// Whether hidden activations of narrow nodes are computed again in the backward pass; none: where they would take much
-    /// memory.
+    /// Whether hidden activations of narrow nodes are computed again in the backward pass; none: where they would take
+    /// much memory.
     pub(super) recompute: Option<bool>,
 }
 
@@ -321,8 +322,8 @@ impl<'a> Recorder<'a> {
         self.weight_gradient([d_to.first; 3], [from.first; 3], Buffer::EMPTY, tables.jobs, tables.job_count)
     }
 
-    /// `left` and `right`: rows of the gradients of the outputs and of the inputs, by layer; `given`: inputs of the first
-    /// layer after those.
+    /// `left` and `right`: rows of the gradients of the outputs and of the inputs, by layer; `given`: inputs of the
+    /// first layer after those.
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], given: Buffer, jobs: u32, count: u32) -> Result<()> {
         // Per 4 quads: one iteration outside, 4 to multiply.
         let iterations = self.fit.stride() as u64 / 4 * 5;

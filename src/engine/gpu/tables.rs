@@ -7,11 +7,12 @@ use super::panels::{NetPanels, Panels};
 use crate::plan::{Node, Plan, Stage};
 
 /// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, where the
-/// panels of the three layers begin and the transposed ones, for s and for t; six offsets of weights and biases for s and
-/// for t; conditions read. Read by `shaders/shared/net.wgsl`.
+/// panels of the three layers begin and the transposed ones, for s and for t; six offsets of weights and biases for s
+/// and for t; conditions read. Read by `shaders/shared/net.wgsl`.
 pub(super) const NODE: usize = 33;
-/// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of weights
-/// and biases, first output, first input, number of inputs before the conditions. Read by `shaders/weight_gradient.wgsl`.
+/// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of
+/// weights and biases, first output, first input, number of inputs before the conditions. Read by
+/// `shaders/weight_gradient.wgsl`.
 pub(super) const JOB: usize = 10;
 /// Outputs and inputs of one weight tile.
 pub(super) const JOB_SIZE: u32 = 16;

@@ -1,5 +1,5 @@
-//! Hidden activations of narrow nodes that are computed again instead of kept, which is most of them in a deep recursion, left
-//! out of the arena. So more samples fit on the device at a time.
+//! Hidden activations of narrow nodes that are computed again instead of kept, which is most of them in a deep
+//! recursion, left out of the arena. So more samples fit on the device at a time.
 
 use crate::program::{Op, Program, compact};
 

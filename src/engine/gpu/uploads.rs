@@ -1,5 +1,5 @@
-//! Values on their way to the device within a submission: buffers that the host can write, used again when the device has
-//! read them, so that a training step allocates nothing.
+//! Values on their way to the device within a submission: buffers that the host can write, used again when the device
+//! has read them, so that a training step allocates nothing.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,5 +1,6 @@
-//! Approximate Bayesian computation by quantiles: samples of a posterior `p(x | y)` without a likelihood, from many draws
-//! of the prior and the simulator (paper, section 4.3: the truth that the MMD of a conditional model is measured against).
+//! Approximate Bayesian computation by quantiles: samples of a posterior `p(x | y)` without a likelihood, from many
+//! draws of the prior and the simulator (paper, section 4.3: the truth that the MMD of a conditional model is measured
+//! against).
 //!
 //! Of a pool of draws (x, y), y simulated with the noise of the training data, those are kept whose y lie nearest to an
 //! observation. The paper's authors keep 4,000 of 10^8 by the Euclidean distance of the observations as they are (and
@@ -7,13 +8,14 @@
 //! within the distance of the last one, [`Accepted::tolerance`]: compare it with the noise of the observation, and take
 //! a larger pool where it is not small against that.
 //!
-//! Two cores look at about 530,000 draws of the Lens a second for a few observations and at 420,000 for 1,000 of them: 10^8
-//! take some four minutes. Of 5 * 10^5 draws the nearest 4,000 reach as far as 0.1, twice the noise of the Lens's
-//! observations, of 8 * 10^6 as far as 0.03; the distance falls with the root of the pool, to below 0.01 for the authors' 10^8.
+//! Two cores look at about 530,000 draws of the Lens a second for a few observations and at 420,000 for 1,000 of them:
+//! 10^8 take some four minutes. Of 5 * 10^5 draws the nearest 4,000 reach as far as 0.1, twice the noise of the Lens's
+//! observations, of 8 * 10^6 as far as 0.03; the distance falls with the root of the pool, to below 0.01 for the
+//! authors' 10^8.
 //!
-//! The pool is never in memory. It passes once for any number of observations, some hundred thousand draws at a time, and
-//! of a draw only y is looked at; x is made again for the draws that were kept. What is kept is a set, the nearest by
-//! (distance, number of the draw), so that neither threads nor the cut into parts can change it.
+//! The pool is never in memory. It passes once for any number of observations, some hundred thousand draws at a time,
+//! and of a draw only y is looked at; x is made again for the draws that were kept. What is kept is a set, the nearest
+//! by (distance, number of the draw), so that neither threads nor the cut into parts can change it.
 
 mod nearest;
 mod shapes;
@@ -143,18 +145,18 @@ impl Accepted {
 impl Abc {
     /// Accepted draws of `pool` for each of the observations, row-major (observations, C), in one pass.
     ///
-    /// `progress` is told after every part how many draws have been looked at. Draws whose observations are not finite are
-    /// never accepted.
+    /// `progress` is told after every part how many draws have been looked at; an error of it ends the pass. Draws
+    /// whose observations are not finite are never accepted.
     ///
     /// # Errors
-    /// [`Error::Shape`] where `observations` has no rows or its length is not a multiple of C, [`Error::Config`] where an
-    /// observation is not finite, nothing is to be kept, or the pool has fewer finite draws than are to be kept; and
+    /// [`Error::Shape`] where `observations` has no rows or its length is not a multiple of C, [`Error::Config`] where
+    /// an observation is not finite, nothing is to be kept, or the pool has fewer finite draws than are to be kept; and
     /// those of the simulator.
     pub fn run(
         &self,
         pool: &dyn Simulator,
         observations: &[f32],
-        progress: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Vec<Accepted>> {
         let columns = pool.observed_dim();
         self.check(columns, observations)?;
@@ -173,7 +175,7 @@ impl Abc {
             pool.observe(draws.clone(), &mut values)?;
             let span = Span::new(first, columns, &values);
             nearest.par_iter_mut().for_each(|nearest| nearest.look_at(&span));
-            progress(draws.end);
+            progress(draws.end)?;
             first = draws.end;
         }
         nearest.into_par_iter().map(|nearest| self.accept(pool, nearest)).collect()

@@ -6,8 +6,8 @@ use super::Simulator;
 use crate::data::Shapes;
 use crate::error::Result;
 
-/// Shapes and their observations as the data set has them, from a row on ([`crate::data::POOL_FIRST_ROW`] keeps clear of
-/// training and test rows).
+/// Shapes and their observations as the data set has them, from a row on ([`crate::data::POOL_FIRST_ROW`] keeps clear
+/// of training and test rows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapePool {
     /// The family.

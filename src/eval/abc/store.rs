@@ -54,13 +54,14 @@ impl Abc {
     /// passed over the pool together and written.
     ///
     /// # Errors
-    /// Those of [`Abc::run`], [`Accepted::read`] and [`Accepted::write`]; [`Error::Format`] where a file has another number of draws.
+    /// Those of [`Abc::run`], [`Accepted::read`] and [`Accepted::write`]; [`Error::Format`] where a file has another
+    /// number of draws.
     pub fn run_stored(
         &self,
         folder: &Path,
         pool: &dyn Simulator,
         observations: &[f32],
-        progress: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Vec<Accepted>> {
         let columns = pool.observed_dim();
         self.check(columns, observations)?;

@@ -8,7 +8,9 @@ use crate::data::lens::{self, Outline};
 use crate::data::{POOL_FIRST_ROW, write_npy};
 use crate::rng::{Counter, Stream};
 
-fn quiet(_: u64) {}
+fn quiet(_: u64) -> Result<()> {
+    Ok(())
+}
 
 /// A pool from a function of one draw's random numbers, which writes y and x.
 fn pool<F: Fn(&mut Counter, &mut [f32], &mut [f32]) + Sync>(
@@ -93,7 +95,12 @@ fn the_kept_draws_are_those_of_a_sort_for_any_size_of_pool() {
         let observations = [[0.5f32, 300.0], [-1.25, 0.0], [9.0, 9000.0]];
         let abc = Abc { draws, keep, distance: Distance::Euclidean };
         let mut seen = Vec::new();
-        let all = abc.run(&pool, observations.as_flattened(), &mut |draws| seen.push(draws)).unwrap();
+        let all = abc
+            .run(&pool, observations.as_flattened(), &mut |draws| {
+                seen.push(draws);
+                Ok(())
+            })
+            .unwrap();
         assert_eq!((seen.last(), seen.len() as u64), (Some(&draws), draws.div_ceil(SPAN)));
         for (accepted, target) in all.iter().zip(observations) {
             let want = by_sorting(&pool, draws, keep, target.map(f64::from), [1.0; 2]);
@@ -166,7 +173,10 @@ fn stored_draws_come_back_and_spare_the_pass() {
     let pool = two_scales(8);
     let abc = Abc { draws: 2000, keep: 30, distance: Distance::Scaled };
     let calls = Cell::new(0);
-    let mut count = |_| calls.set(calls.get() + 1);
+    let mut count = |_| {
+        calls.set(calls.get() + 1);
+        Ok(())
+    };
     let observations = [0.5f32, 1e-7, -1.0, 250.0, 0.5, 1e-7];
     let first = abc.run_stored(&folder, &pool, &observations, &mut count).unwrap();
     assert_eq!((first.len(), calls.get()), (3, 1));
@@ -185,6 +195,20 @@ fn stored_draws_come_back_and_spare_the_pass() {
         let error = abc.run_stored(&folder, &pool, &observations, &mut count).unwrap_err();
         assert!(matches!(&error, Error::Format { path: at, .. } if *at == path), "{error}");
     }
+}
+
+#[test]
+fn a_pass_that_is_stopped_stores_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let abc = Abc { draws: 2 * SPAN, keep: 10, distance: Distance::Euclidean };
+    let mut seen = 0;
+    let mut stop = |_| {
+        seen += 1;
+        Err(Error::Stopped)
+    };
+    let error = abc.run_stored(folder.path(), &linear_gaussian(1), &[0.5], &mut stop).unwrap_err();
+    assert!(matches!(error, Error::Stopped), "{error}");
+    assert_eq!((seen, std::fs::read_dir(folder.path()).unwrap().count()), (1, 0));
 }
 
 #[test]

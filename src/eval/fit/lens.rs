@@ -5,8 +5,8 @@
 //! through the farthest two points of the curve, with the bulge on either side.
 //!
 //! The distances are to lines and arcs, which is what the paper's distances between points become with many points. The
-//! way down is not gradient descent but Levenberg-Marquardt, which needs no rates, that of the angle least of all: every
-//! parameter is measured by how far it moves the outline.
+//! way down is not gradient descent but Levenberg-Marquardt, which needs no rates, that of the angle least of all:
+//! every parameter is measured by how far it moves the outline.
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 use std::sync::LazyLock;
@@ -35,8 +35,8 @@ static OUTLINE: LazyLock<Vec<Point>> = LazyLock::new(|| {
 
 /// Fits a Lens to a curve of any order.
 ///
-/// `outline` is the data set's: it says what the offset of the Lens means and which boundary [`Fit`] holds. A curve that
-/// is not finite is an error.
+/// `outline` is the data set's: it says what the offset of the Lens means and which boundary [`Fit`] holds. A curve
+/// that is not finite is an error.
 pub fn fit_lens(curve: &Curve, outline: Outline, rules: Rules) -> Result<Fit<Lens>> {
     let traced = curve.trace(TRACED);
     check_curve(&traced)?;

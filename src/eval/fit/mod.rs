@@ -1,8 +1,8 @@
 //! True shapes that are most like a curve, and how like it they are: the paper's IoU and Hausdorff distance.
 //!
 //! [`fit_lens`] and [`fit_cross`] find the shape that follows the construction rules of a data set and is nearest to a
-//! curve by the loss of the paper's appendix ("Shape Fitting Algorithm"); [`Likenesses`] measures the rows of a table. A
-//! fit is a function of the curve alone: there is no chance in it, and it does not depend on threads.
+//! curve by the loss of the paper's appendix ("Shape Fitting Algorithm"); [`Likenesses`] measures the rows of a table.
+//! A fit is a function of the curve alone: there is no chance in it, and it does not depend on threads.
 //!
 //! # What can be reached
 //!

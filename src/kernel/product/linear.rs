@@ -85,13 +85,14 @@ pub(crate) fn data_gradient(
     }
 }
 
-/// Samples and outputs of a wide layer whose part of its data gradient is computed at a time: a register tile reads three
-/// cache lines of samples and one of weights for each output, and all of them together fit a first-level cache of 32 KB.
+/// Samples and outputs of a wide layer whose part of its data gradient is computed at a time: a register tile reads
+/// three cache lines of samples and one of weights for each output, and all of them together fit a first-level cache of
+/// 32 KB.
 const WIDE_SAMPLES: usize = 48;
 const PART: usize = 96;
 
-/// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs]. With `FETCH` a register tile first
-/// asks for what it needs last; code of its own, since narrow products lose by it.
+/// `out[o] = sum_i w[o * strides[0] + i * strides[1]] x[i]` for `sizes` = [outputs, inputs]. With `FETCH` a register
+/// tile first asks for what it needs last; code of its own, since narrow products lose by it.
 struct Linear<'a, const FETCH: bool> {
     shape: Shape,
     sizes: [usize; 2],
@@ -106,7 +107,8 @@ struct Linear<'a, const FETCH: bool> {
 impl<const FETCH: bool> Kernel for Linear<'_, FETCH> {
     #[inline(always)]
     fn run<S: Simd>(mut self) {
-        // The sums of a register tile, a vector of samples per column and a weight fill the registers with few to spare.
+        // The sums of a register tile, a vector of samples per column and a weight fill the registers with few to
+        // spare.
         match S::REGISTERS {
             32 => self.samples::<S, 3, 8>(),
             _ => self.samples::<S, 2, 6>(),
@@ -122,9 +124,9 @@ impl<const FETCH: bool> Linear<'_, FETCH> {
         let mut v = 0;
         while v < vectors {
             let at = v * S::WIDTH;
-            // One vector left over would wait for its loads in a tile of its own. Where one would be, this tile takes a vector
-            // less, so that two tiles have two vectors instead of three and one. Of tiles of two none is left over: registers
-            // that allow no more are at most half as wide as a lane group, and widths are whole groups.
+            // One vector left over would wait for its loads in a tile of its own. Where one would be, this tile takes a
+            // vector less, so that two tiles have two vectors instead of three and one. Of tiles of two none is left
+            // over: registers that allow no more are at most half as wide as a lane group, and widths are whole groups.
             let now = if (vectors - v) % V == 1 && vectors - v > 1 { V - 1 } else { V.min(vectors - v) };
             match now {
                 1 => self.outputs::<S, 1, O>(at),

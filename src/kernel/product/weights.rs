@@ -1,9 +1,9 @@
 //! `d_w += d_out x^T` and `d_b += sum d_out`, summed over samples.
 //!
 //! Wide layers: some columns of x are transposed once, so that inputs lie side by side, and the same register tile as
-//! in [`super::linear`] sums over samples with the gradients broadcast. Narrow ones: dot products along the samples. So, too,
-//! the few columns that are left over when whole vectors of them are done: for 65 inputs a fifth vector with one column in it
-//! took a fifth of the time.
+//! in [`super::linear`] sums over samples with the gradients broadcast. Narrow ones: dot products along the samples.
+//! So, too, the few columns that are left over when whole vectors of them are done: for 65 inputs a fifth vector with
+//! one column in it took a fifth of the time.
 
 use std::mem::MaybeUninit;
 
@@ -45,8 +45,8 @@ impl<const FETCH: bool> Kernel for WeightGradient<'_, FETCH> {
     fn run<S: Simd>(mut self) {
         self.bias::<S>();
         let Matrix { outputs: n, inputs: k, .. } = self.matrix;
-        // Columns are paid for in whole vectors and a transposition, dot products by their sums at the end: they meet at
-        // about two vectors of columns and a register tile of outputs.
+        // Columns are paid for in whole vectors and a transposition, dot products by their sums at the end: they meet
+        // at about two vectors of columns and a register tile of outputs.
         if n >= 8 && k >= 2 * S::WIDTH - S::WIDTH / 4 {
             // A column by dot products takes about a tenth of a vector of columns.
             let left = if k % S::WIDTH <= S::WIDTH * 3 / 8 { k % S::WIDTH } else { 0 };

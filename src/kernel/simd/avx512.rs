@@ -75,7 +75,8 @@ impl Simd for Avx512 {
     fn sums([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
         // SAFETY: see above.
         unsafe {
-            // Quarters of two vectors meet in one, then halves of those, so that quarter i has a part of sum i in each lane.
+            // Quarters of two vectors meet in one, then halves of those, so that quarter i has a part of sum i in each
+            // lane.
             let ab = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
             let cd = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(c, d), _mm512_shuffle_f32x4::<0xee>(c, d));
             let all = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
@@ -91,8 +92,8 @@ impl Simd for Avx512 {
         // SAFETY: see above, and the caller's promise.
         unsafe {
             for k in 0..4 {
-                // Quarter g of q[i]: row 4 g + i, columns 4 k .. 4 k + 4. Broadcasts under a mask need no shuffle, of which
-                // there is one in a cycle: gradients of 32 x 32 weights at 116 instead of 110 GFLOP/s.
+                // Quarter g of q[i]: row 4 g + i, columns 4 k .. 4 k + 4. Broadcasts under a mask need no shuffle, of
+                // which there is one in a cycle: gradients of 32 x 32 weights at 116 instead of 110 GFLOP/s.
                 let mut q = [_mm512_setzero_ps(); 4];
                 for (i, q) in q.iter_mut().enumerate() {
                     for g in 0..4 {

@@ -23,8 +23,8 @@ fn has_avx2() -> bool {
     std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")
 }
 
-/// Asks for a lower instruction set than the best of the processor: so that results of another machine can be had bit for
-/// bit, or to see what wider vectors are worth.
+/// Asks for a lower instruction set than the best of the processor: so that results of another machine can be had bit
+/// for bit, or to see what wider vectors are worth.
 const VARIABLE: &str = "HINTFLOW_SIMD";
 
 static OF_PROCESS: OnceLock<std::result::Result<Level, String>> = OnceLock::new();

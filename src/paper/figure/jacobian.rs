@@ -6,7 +6,7 @@ use crate::config::Preset;
 use crate::data::lens::Outline;
 use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
-use crate::paper::lab::Lab;
+use crate::paper::lab::{Found, Lab};
 use crate::paper::model::{Family, Model};
 use crate::plan::Kind;
 use crate::report::{JacobianMap, jacobians as draw};
@@ -22,7 +22,11 @@ pub(super) fn jacobians(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
     for (family, blocks) in models {
         // What a block does is seen where no orthogonal map comes before it.
         let model = Model { mix_first: blocks > 1, ..Model::new(Preset::Lens, family, blocks) };
-        let Some(flow) = lab.flow(&model)? else { return Ok(false) };
+        let flow = match lab.flow(&model)? {
+            Found::Flow(flow) => flow,
+            Found::Diverged => continue,
+            Found::Absent => return Ok(false),
+        };
         let data_seed = lab.config(&model, 1)?.data.seed;
         let (x, y) = shapes.generate_with_observations(ROWS, data_seed, TEST_FIRST_ROW)?;
         let values = match flow.spec().kind {
@@ -36,6 +40,9 @@ pub(super) fn jacobians(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
             values,
         });
     }
-    draw(path, &maps, &[])?;
-    Ok(true)
+    // The lab has told of those that diverged.
+    if !maps.is_empty() {
+        draw(path, &maps, &[])?;
+    }
+    Ok(!maps.is_empty())
 }

@@ -10,7 +10,7 @@ use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::{Error, Result};
 use crate::eval::correlation::Correlation;
 use crate::eval::fit::{Rules, best_outline};
-use crate::paper::lab::Lab;
+use crate::paper::lab::{Found, Lab};
 use crate::paper::model::{Family, Model};
 use crate::report::{
     ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, Outline, cross_axes, fourier_blocks, gallery,
@@ -63,13 +63,29 @@ fn drawn(lab: &mut Lab<'_>, path: &Path, models: &[Model], legend: &[(Ink, &str)
         let Some(row) = row(lab, model)? else { return Ok(false) };
         rows.push(row);
     }
+    let mut points = rows.iter().flat_map(|row| &row.outlines).map(|outline| &outline.points);
+    if !points.any(|points| points.iter().flatten().all(|v| v.is_finite())) {
+        let text = format!("{}: no model has a sample that can be drawn", path.display());
+        lab.watcher.warning(&text);
+        return Ok(false);
+    }
     gallery(path, &rows, GalleryScale::Common, legend)?;
     Ok(true)
 }
 
-/// Samples of a model; of a conditional one each is given the observation of another row of the test set.
+/// Samples of a model; of a conditional one each is given the observation of another row of the test set. None where it
+/// is not there; one that diverged has a title alone.
 fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
-    let Some(flow) = lab.flow(model)? else { return Ok(None) };
+    let plural = if model.blocks == 1 { "" } else { "s" };
+    let name = format!("{}, {} block{plural}", model.label(), model.blocks);
+    let flow = match lab.flow(model)? {
+        Found::Flow(flow) => flow,
+        Found::Diverged => {
+            let title = format!("{name}: its training diverged");
+            return Ok(Some(GalleryRow { title, outlines: vec![], map: None, labels: vec![] }));
+        }
+        Found::Absent => return Ok(None),
+    };
     let config = lab.config(model, 1)?;
     let shapes = model.data.shapes(config.data.outline).unwrap_or_else(|| unreachable!("figures show shapes"));
     let count = lab.request.scale.protocol(model).correlated.min(CORRELATED);
@@ -83,9 +99,8 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
     let map =
         GalleryMap::Difference { values: data.abs_difference(&sampled)?, mean: data.mean_abs_difference(&sampled)? };
     let seen = if model.is_conditional() { &y[..] } else { &[] };
-    let plural = if model.blocks == 1 { "" } else { "s" };
     Ok(Some(GalleryRow {
-        title: format!("{}, {} block{plural}, {} parameters", model.label(), model.blocks, flow.parameters()),
+        title: format!("{name}, {} parameters", flow.parameters()),
         outlines: outlines(shapes, &samples, seen)?,
         map: Some(map),
         labels: fourier_blocks(shapes.order()),

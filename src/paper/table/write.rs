@@ -40,11 +40,6 @@ pub(in crate::paper) fn write(lab: &Lab<'_>, table: &Table) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A table as it stands, without its title.
-pub(in crate::paper) fn markdown(lab: &Lab<'_>, table: &Table) -> Result<String> {
-    Ok(body(lab, table, &filled(lab, table)?, &published::table(table.name)))
-}
-
 fn filled<'a>(lab: &Lab<'_>, table: &'a Table) -> Result<Vec<Filled<'a>>> {
     table.rows.iter().map(|row| Ok(Filled { row, results: lab.results(&row.model)? })).collect()
 }
@@ -96,14 +91,27 @@ fn parameters(results: &Result<Vec<Measured>, Absent>) -> String {
 }
 
 fn ours(results: &[Measured], metric: Metric) -> String {
-    let diverged = results.iter().filter(|m| m.scores.is_none()).count();
-    let shown = summary(results, metric).map(|s| number(s.mean, s.deviation, metric));
-    match (shown, diverged) {
-        (Some(shown), 0) => shown,
-        (Some(shown), n) => format!("{shown} ({n} of {} runs diverged)", results.len()),
-        (None, 0) => "no number".into(),
-        (None, _) => "diverged".into(),
-    }
+    let (diverged, missing) = (diverged(results), missing(results, metric));
+    let Some(shown) = summary(results, metric).map(|s| number(s.mean, s.deviation, metric)) else {
+        return if diverged == results.len() { "diverged" } else { "no number" }.into();
+    };
+    let left_out = [(diverged, "diverged"), (missing, "without a number")];
+    let notes: Vec<String> = left_out
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{n} of {} runs {what}", results.len()))
+        .collect();
+    if notes.is_empty() { shown } else { format!("{shown} ({})", notes.join(", ")) }
+}
+
+/// Runs whose training diverged.
+fn diverged(results: &[Measured]) -> usize {
+    results.iter().filter(|m| m.scores.is_none()).count()
+}
+
+/// Trained runs that have no number of a measure: their samples are no numbers, for example.
+fn missing(results: &[Measured], metric: Metric) -> usize {
+    results.iter().filter(|m| m.scores.is_some_and(|scores| metric.of(&scores).is_none())).count()
 }
 
 fn number(mean: f64, deviation: Option<f64>, metric: Metric) -> String {
@@ -179,19 +187,20 @@ fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
     text
 }
 
-/// One line for each model and measure.
+/// One line for each model and measure; `runs` are those in the mean.
 fn csv(table: &Table, rows: &[Filled<'_>], numbers: &Numbers) -> String {
     let mut text =
-        "table,data,blocks,model,parameters,metric,ours,ours_deviation,runs,paper,paper_deviation\n".to_owned();
+        "table,data,blocks,model,parameters,metric,ours,ours_deviation,runs,diverged,without_number,paper,paper_deviation\n".to_owned();
     let cell = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
     for Filled { row, results } in rows {
         for &metric in table.metrics {
-            let ours = results.as_ref().ok().and_then(|all| summary(all, metric));
+            let all = results.as_deref().unwrap_or_default();
+            let ours = summary(all, metric);
             let paper = numbers.get(&row.key).and_then(|row| row.get(&metric)).map(|v| v.parts());
             let model = &row.model;
             let _ = writeln!(
                 text,
-                "{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 table.name,
                 model.data.name(),
                 model.blocks,
@@ -201,10 +210,53 @@ fn csv(table: &Table, rows: &[Filled<'_>], numbers: &Numbers) -> String {
                 cell(ours.as_ref().map(|s| s.mean)),
                 cell(ours.as_ref().and_then(|s| s.deviation)),
                 ours.as_ref().map_or(0, |s| s.runs),
+                diverged(all),
+                missing(all, metric),
                 cell(paper.map(|(mean, _)| mean)),
                 cell(paper.and_then(|(_, deviation)| deviation)),
             );
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Protocol, Scores};
+
+    /// A run with this IoU, or one that diverged.
+    fn run(scores: Option<Scores>) -> Measured {
+        Measured {
+            model: "lens-rnvp-1".into(),
+            run: 1,
+            parameters: 7,
+            data: None,
+            scores,
+            protocol: Protocol::QUICK,
+            settings: serde_json::Value::Null,
+            device: String::new(),
+            version: String::new(),
+            date: String::new(),
+        }
+    }
+
+    fn iou(iou: Option<f64>) -> Measured {
+        run(Some(Scores { iou, ..Scores::default() }))
+    }
+
+    #[test]
+    fn means_say_what_they_leave_out() {
+        let shown = |runs: &[Measured]| ours(runs, Metric::Iou);
+        assert_eq!(shown(&[iou(Some(0.5))]), "0.500");
+        // Deviation of 0.4, 0.5 and 0.6: 0.1, with n - 1.
+        let three = [iou(Some(0.4)), iou(Some(0.6)), iou(Some(0.5))];
+        assert_eq!(shown(&three), "0.500 ± 0.100");
+        let with = |more: &[Measured]| shown(&[&three, more].concat());
+        assert_eq!(with(&[run(None)]), "0.500 ± 0.100 (1 of 4 runs diverged)");
+        assert_eq!(with(&[iou(None)]), "0.500 ± 0.100 (1 of 4 runs without a number)");
+        let both = with(&[iou(None), run(None), run(None)]);
+        assert_eq!(both, "0.500 ± 0.100 (2 of 6 runs diverged, 1 of 6 runs without a number)");
+        assert_eq!((shown(&[run(None)]), shown(&[iou(None), run(None)])), ("diverged".into(), "no number".into()));
+    }
 }

@@ -15,8 +15,8 @@ const OUTLINES: usize = 36;
 /// Points of a drawn curve.
 const POINTS: usize = 256;
 
-/// Sampled curves beside those of the data set, with the shapes that these approximate behind them (paper, figures of the data sets
-/// and of unconditional samples).
+/// Sampled curves beside those of the data set, with the shapes that these approximate behind them (paper, figures of
+/// the data sets and of unconditional samples).
 pub(super) fn outlines_of(plots: &Path, shapes: Shapes, data_seed: u64, drawn: &[f32]) -> Result<()> {
     let traced = |row: &[f32]| Curve::new(row).map(|curve| single_precision(curve.trace(POINTS)));
     let sampled = drawn.chunks_exact(shapes.dim()).take(OUTLINES).map(|row| traced(row).map(Outline::from));
@@ -31,8 +31,8 @@ pub(super) fn outlines_of(plots: &Path, shapes: Shapes, data_seed: u64, drawn: &
     outlines(&plots.join(picture::OUTLINES), &sampled, &truth, ["samples", "data, and the shapes behind them"])
 }
 
-/// Samples for one held-out observation, beside the shapes of the data whose observations come nearest to it (paper, figures
-/// "Samples from a conditional coupling net and from HINT").
+/// Samples for one held-out observation, beside the shapes of the data whose observations come nearest to it (paper,
+/// figures "Samples from a conditional coupling net and from HINT").
 pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Dataset, seed: u64) -> Result<()> {
     let (c, row) = (data.cond_dim, data.row_columns());
     let rows = if data.test.is_empty() { &data.train[..] } else { &data.test[..] };

@@ -3,9 +3,9 @@
 //!
 //! No result depends on it: the kernels are made of the same parts in the same order, with barriers between them.
 //!
-//! Left apart, because it would gain nothing: gather and the first mixing (one dispatch of 12; a thread of the gather has
-//! four columns of four samples, one of the mixing four columns of all), and a coupling with the networks that follow,
-//! every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
+//! Left apart, because it would gain nothing: gather and the first mixing (one dispatch of 12; a thread of the gather
+//! has four columns of four samples, one of the mixing four columns of all), and a coupling with the networks that
+//! follow, every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
 
 use super::networks::longest;
 use super::{Extent, Head, Recorder, dense_iterations, slope, tile};
@@ -18,8 +18,8 @@ use crate::program::{MixId, Op};
 const PER_8_QUADS: [Extent; 2] = [Extent::Quads(8), Extent::Fixed(1)];
 
 impl Recorder<'_> {
-    /// Records the first operations of `ops` as one dispatch and returns how many they are; 0 where there is no kernel for
-    /// them. `short` says which may take their short form.
+    /// Records the first operations of `ops` as one dispatch and returns how many they are; 0 where there is no kernel
+    /// for them. `short` says which may take their short form.
     pub(super) fn fused(&mut self, ops: &[Op], short: &[bool]) -> Result<usize> {
         match ops[0] {
             Op::Couple { to, log_det, .. } => {
@@ -45,7 +45,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// The backward of networks whose gradient goes to `d_x`, of the mixings before them and of the coupling before these.
+    /// The backward of networks whose gradient goes to `d_x`, of the mixings before them and of the coupling before
+    /// these.
     fn fused_backward(&mut self, ops: &[Op], short: &[bool], d_x: Buffer) -> Result<usize> {
         let mixes = ops[1..].iter().map_while(|op| match *op {
             Op::MixBackward { mix, d_to, d_from, .. } => Some((mix, d_to, d_from)),
@@ -184,8 +185,8 @@ struct Mixings {
 }
 
 impl Mixings {
-    /// The first of `parts` if it mixes all of a buffer, or the first two if they do together. A part is the number of a
-    /// mixing, what it reads and what it writes.
+    /// The first of `parts` if it mixes all of a buffer, or the first two if they do together. A part is the number of
+    /// a mixing, what it reads and what it writes.
     fn of_all(parts: impl Iterator<Item = (MixId, Buffer, Buffer)>, buffer: Buffer) -> Option<Self> {
         let joined = |a: Buffer, b: Buffer| {
             (a.first + a.rows == b.first).then_some(Buffer { first: a.first, rows: a.rows + b.rows })

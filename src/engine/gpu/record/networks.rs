@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::plan::{Node, Stage};
 use crate::program::Op;
 
-/// Loop iterations of a thread of a pack. `ends` says of a node how many there are over the inputs of the layer that comes
-/// first, and how many outputs the last layer has, whose items are shared out among the groups.
+/// Loop iterations of a thread of a pack. `ends` says of a node how many there are over the inputs of the layer that
+/// comes first, and how many outputs the last layer has, whose items are shared out among the groups.
 fn pack_iterations(stage: &Stage, packs: Packs, ends: impl Fn(&Node) -> (u64, u32)) -> u64 {
     let groups = packs.shape.threads / packs.shape.quads;
     let per_node = stage.nodes.iter().map(|node| {

@@ -27,7 +27,8 @@ impl GpuSession {
     /// The variants to use for a program.
     pub(super) fn tune(&mut self, program: &Program, rows: usize) -> Result<KernelVariants> {
         let Some(tuner) = self.tuner.clone() else { return Ok(self.variants) };
-        // Few samples are done before it has been found out how. Numbers of samples near each other share what was found.
+        // Few samples are done before it has been found out how. Numbers of samples near each other share what was
+        // found.
         if !tuner.always && (self.device.software || rows < MIN_ROWS) {
             return Ok(self.variants);
         }

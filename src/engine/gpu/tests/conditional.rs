@@ -26,7 +26,8 @@ fn small_weights(plan: &Plan) -> Vec<f32> {
     numbers(7, plan.layout.len(), 0.3)
 }
 
-/// In f64; and the same bits in tiles, with every operation in a dispatch of its own, with other variants of the kernels.
+/// In f64; and the same bits in tiles, with every operation in a dispatch of its own, with other variants of the
+/// kernels.
 #[test]
 fn programs_are_those_of_the_definition() {
     let device = device();

@@ -273,8 +273,9 @@ fn a_step_has_few_dispatches() {
     }
 }
 
-/// Conditioned on the output every level of a block is a stage of its own: forward two dispatches for each, backward three
-/// but for the last; gather and Adam. A stage whose nodes are all narrow has one less where they are computed again.
+/// Conditioned on the output every level of a block is a stage of its own: forward two dispatches for each, backward
+/// three but for the last; gather and Adam. A stage whose nodes are all narrow has one less where they are computed
+/// again.
 #[test]
 fn a_step_of_levels_has_few_dispatches_per_level() {
     let device = device();

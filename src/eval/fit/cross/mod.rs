@@ -1,9 +1,10 @@
 //! The Cross that is most like a curve.
 //!
-//! As in the paper's appendix ("Shape Fitting Algorithm"): the angle begins with the dominant straight line of the curve,
-//! the fit is repeated from nine layouts (crosses, Ts and Ls), and the loss is the mean squared distance of the corners of
-//! the Cross from the curve plus that of the points of the curve from the sides of the Cross. The layouts are sized by the
-//! box of the curve in the frame of that angle, and the way down is Levenberg-Marquardt instead of gradient descent.
+//! As in the paper's appendix ("Shape Fitting Algorithm"): the angle begins with the dominant straight line of the
+//! curve, the fit is repeated from nine layouts (crosses, Ts and Ls), and the loss is the mean squared distance of the
+//! corners of the Cross from the curve plus that of the points of the curve from the sides of the Cross. The layouts
+//! are sized by the box of the curve in the frame of that angle, and the way down is Levenberg-Marquardt instead of
+//! gradient descent.
 //!
 //! From the nine alone 5 of 100 true shapes end in a worse minimum than the one next to the truth (a narrow bar within
 //! a wide one, most often). Three more starts, by area (see `starts`), leave none of 500.
