@@ -34,23 +34,23 @@ while [ $# -gt 0 ]; do
         -h | --help) usage; exit 0 ;;
         --together) together=yes; shift; continue ;;
     esac
-    [ $# -ge 2 ] || { echo "compare.sh: $option needs a value; --help lists the options" >&2; exit 2; }
     case $option in
-        --hintflow) hintflow=$2 ;;
-        --torch-step) torch_step=$2 ;;
-        --python) python=$2 ;;
-        --device) device=$2 ;;
-        --torch-device) torch_device=$2 ;;
-        --threads) threads=$2 ;;
-        --cases) cases=$2 ;;
-        --on) on=$2 ;;
-        --what) what=$2 ;;
-        --rounds) rounds=$2 ;;
-        --repeat) repeat=$2 ;;
-        --seconds) seconds=$2 ;;
-        --raw) raw=$2 ;;
+        --hintflow) hintflow=${2-} ;;
+        --torch-step) torch_step=${2-} ;;
+        --python) python=${2-} ;;
+        --device) device=${2-} ;;
+        --torch-device) torch_device=${2-} ;;
+        --threads) threads=${2-} ;;
+        --cases) cases=${2-} ;;
+        --on) on=${2-} ;;
+        --what) what=${2-} ;;
+        --rounds) rounds=${2-} ;;
+        --repeat) repeat=${2-} ;;
+        --seconds) seconds=${2-} ;;
+        --raw) raw=${2-} ;;
         *) echo "compare.sh: there is no option $option; --help lists them" >&2; exit 2 ;;
     esac
+    [ $# -ge 2 ] || { echo "compare.sh: $option needs a value; --help lists the options" >&2; exit 2; }
     shift 2
 done
 case $what in step | sample | both) ;; *) echo "compare.sh: --what takes step, sample or both" >&2; exit 2 ;; esac
@@ -72,6 +72,10 @@ cases=$(tr -d '[:blank:]' <<<",$cases," | sed 's/,all,/,lens1,lens1d0,lens2,lens
     tr ',' '\n' | awk '$0 != "" && !seen[$0]++' | paste -sd , -)
 [ -z "$raw" ] || [ ! -e "$raw" ] || { echo "compare.sh: $raw exists already; choose another name" >&2; exit 2; }
 
+# Ratios of two programs of which one was disturbed look as good as any.
+if [ -r /proc/loadavg ] && read -r load _ </proc/loadavg && awk -v load="$load" 'BEGIN { exit load < 0.7 }'; then
+    echo "compare.sh: the machine is busy (load $load), so times and ratios may be far off" >&2
+fi
 # What is compared is what the options say.
 unset HINTFLOW_TRAIN__MEMORY
 
@@ -102,7 +106,7 @@ collect() { # round program part cases
         n = split(cases, names, ",")
         for (i = 1; i <= n; i++) {
             name = names[i]; value = time[name]
-            if (found[name] == 1 && value ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/ && value > 0) {
+            if (found[name] == 1 && value ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/ && value + 0 > 0) {
                 print round, program, name, part, value + 0
                 continue
             }
@@ -185,6 +189,7 @@ report() {
         for (i = 1; i <= n; i++) row("step", names[i])
         for (i = 1; i <= n; i++) row("sample", names[i])
         for (i = 1; i <= n; i++) recursion(names[i], names[i] "d0", "step")
+        for (i = 1; i <= n; i++) recursion(names[i], names[i] "d0", "sample")
     }' "$results"
     # Nothing timed at all is a failure.
     [ -s "$results" ]

@@ -41,6 +41,10 @@ while [ $# -gt 0 ]; do
         -h | --help) usage; exit 0 ;;
         --quick) cases=small kernels=small seconds=0.2 rounds=1 repeat=3 tests_seconds=260; shift; continue ;;
     esac
+    case $option in
+        --hintflow | --tests | --torch-step | --python | --torch-device | --device | --cases | --kernels | --minutes | --out) ;;
+        *) echo "gpu.sh: there is no option $option; --help lists them" >&2; exit 2 ;;
+    esac
     [ $# -ge 2 ] || { echo "gpu.sh: $option needs a value; --help lists the options" >&2; exit 2; }
     case $option in
         --hintflow) hintflow=$(named "$2") ;;
@@ -54,11 +58,14 @@ while [ $# -gt 0 ]; do
         --kernels) kernels=$2 ;;
         --minutes) minutes=$2 ;;
         --out) out=$(named "$2") ;;
-        *) echo "gpu.sh: there is no option $option; --help lists them" >&2; exit 2 ;;
     esac
     shift 2
 done
 [ -x "$hintflow" ] || { echo "gpu.sh: no program $hintflow that can run here" >&2; exit 2; }
+[ -z "$torch_step" ] || [ -f "$torch_step" ] || { echo "gpu.sh: no script $torch_step" >&2; exit 2; }
+for binary in ${tests[@]+"${tests[@]}"}; do
+    [ -x "$binary" ] || { echo "gpu.sh: no test binary $binary that can run here" >&2; exit 2; }
+done
 [[ $minutes =~ ^[0-9]{1,4}([.][0-9]+)?$ ]] || { echo "gpu.sh: --minutes takes a number, such as 5.5, not $minutes" >&2; exit 2; }
 # The program complains about the first name that it does not know; that must be the last of these, which nothing has.
 for names in "$cases" "$kernels"; do
@@ -97,7 +104,7 @@ fi
 # A part is a process group of its own, which hears of nothing but this.
 stop() { # exit code
     trap '' INT TERM
-    if [ -s "$scratch/running" ]; then kill "$(cat "$scratch/running")" 2>/dev/null; fi
+    if [ -s "$scratch/running" ]; then kill "$(cat "$scratch/running")" 2>/dev/null; else kill $(jobs -p) 2>/dev/null; fi
     wait
     echo "gpu.sh: stopped" >&2
     exit "$1"
@@ -116,6 +123,8 @@ part() {
         failed+=("$title: left out")
         return
     fi
+    # Of a part that is killed with all its group there is none.
+    echo 137 >"$scratch/status"
     # In the background: a signal is not heard while something runs in the foreground.
     {
         timeout -k 5 "$most" "$@" 2>&1 &

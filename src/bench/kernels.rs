@@ -25,12 +25,14 @@ pub struct KernelTimes {
     pub subject: Subject,
     /// What was taken apart.
     pub part: Part,
-    /// Milliseconds of all kernels together; on the CPU of all threads together.
+    /// Sum of the medians of all dispatches, milliseconds; on the CPU of all threads together.
     pub ms: f64,
+    /// Sums of all dispatches, repeat by repeat, milliseconds.
+    pub spread: Spread,
     /// Every kernel, the longest first.
     pub kernels: Vec<KernelRow>,
-    /// Every dispatch in the order they ran; on the CPU every operation.
-    pub dispatches: Vec<DispatchTime>,
+    /// Every dispatch in the order they ran, tile by tile; on the CPU every operation.
+    pub each: Vec<DispatchTime>,
 }
 
 /// All dispatches of one kernel.
@@ -38,9 +40,9 @@ pub struct KernelTimes {
 pub struct KernelRow {
     /// Its name.
     pub name: &'static str,
-    /// Number of dispatches.
+    /// Number of dispatches of all tiles; on the CPU of operations.
     pub calls: usize,
-    /// Milliseconds.
+    /// Sum of their medians, milliseconds.
     pub ms: f64,
     /// Part of the whole time, 0 to 1.
     pub share: f64,
@@ -96,21 +98,23 @@ impl Bench {
     }
 
     fn sum_up(&self, part: Part, profiles: &[Vec<KernelTime>]) -> KernelTimes {
-        let dispatches: Vec<DispatchTime> = (0..profiles[0].len())
+        let each: Vec<DispatchTime> = (0..profiles[0].len())
             .map(|i| {
                 let each = profiles.iter().map(|profile| profile[i].nanoseconds * 1e-6);
                 let KernelTime { name, grid, .. } = profiles[0][i];
                 DispatchTime { name, grid, ms: Spread::of(each.collect()).median }
             })
             .collect();
-        let ms: f64 = dispatches.iter().map(|dispatch| dispatch.ms).sum();
+        let ms: f64 = each.iter().map(|dispatch| dispatch.ms).sum();
+        let whole = |profile: &Vec<KernelTime>| profile.iter().map(|part| part.nanoseconds * 1e-6).sum();
+        let spread = Spread::of(profiles.iter().map(whole).collect());
         let program = match part {
             Part::Step => Name::Step(self.memory),
             Part::Sample => Name::Sample,
         };
         let gpu = self.on_gpu();
         let mut kernels: Vec<KernelRow> = Vec::new();
-        for dispatch in &dispatches {
+        for dispatch in &each {
             let known = kernels.iter().position(|row| row.name == dispatch.name).unwrap_or_else(|| {
                 let (name, none) = (dispatch.name, None);
                 kernels.push(KernelRow { name, calls: 0, ms: 0.0, share: 0.0, gflops: none, gb_per_s: none });
@@ -129,6 +133,6 @@ impl Bench {
             row.gb_per_s = rate(cost.bytes(self.case.batch)).filter(|_| gpu);
         }
         kernels.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-        KernelTimes { subject: self.subject(part), part, ms, kernels, dispatches }
+        KernelTimes { subject: self.subject(part), part, ms, spread, kernels, each }
     }
 }

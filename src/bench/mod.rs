@@ -40,6 +40,8 @@ pub struct Bench {
 /// What was timed, and where.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Subject {
+    /// Version of hintflow.
+    pub version: &'static str,
     /// Name of the case.
     pub case: &'static str,
     /// "cpu" or "gpu".
@@ -85,6 +87,7 @@ impl Bench {
     fn subject(&self, part: Part) -> Subject {
         let info = self.engine().info();
         Subject {
+            version: env!("CARGO_PKG_VERSION"),
             case: self.case.name,
             device: info.engine,
             adapter: info.name,

@@ -29,7 +29,9 @@ pub struct StepTiming {
     pub step_ms_in_a_row: Option<f64>,
     /// 6 P B floating-point operations over the median, 10^9 per second.
     pub gflops: f64,
-    /// Dispatches of one step on one tile of samples; on a GPU.
+    /// Tiles that the batch is cut into.
+    pub tiles: usize,
+    /// Dispatches of one step on one tile; on a GPU.
     pub dispatches: Option<usize>,
     /// Bytes that the operations of a step read and write one by one, which is more than they do where a dispatch runs
     /// several; on a GPU.
@@ -53,6 +55,8 @@ pub struct SampleTiming {
     pub spread: Spread,
     /// 2 P B floating-point operations over the median, 10^9 per second.
     pub gflops: f64,
+    /// Tiles that the batch is cut into.
+    pub tiles: usize,
     /// Dispatches of one draw on one tile; on a GPU.
     pub dispatches: Option<usize>,
     /// Bytes that the operations of a draw read and write one by one; on a GPU.
@@ -93,6 +97,7 @@ impl Bench {
                 spread,
                 step_ms_in_a_row,
                 gflops: self.gflops(6.0, spread.median),
+                tiles: session.tiles(id, self.case.batch),
                 dispatches: self.on_gpu().then(|| session.dispatches(id)),
                 bytes_moved: self.bytes_moved(Name::Step(self.memory)),
                 peak_bytes: session.footprint().total(),
@@ -111,13 +116,15 @@ impl Bench {
             effort.times(|number| self.flow.sample_from(batch, 1, u64::from(number) * batch as u64).map(drop))?;
         let spread = Spread::of_times(&times);
         let id = self.flow.sampler()?;
-        let (dispatches, memory) =
-            self.flow.with_session(|session| Ok((session.dispatches(id), session.footprint())))?;
+        let (tiles, dispatches, memory) = self
+            .flow
+            .with_session(|session| Ok((session.tiles(id, batch), session.dispatches(id), session.footprint())))?;
         Ok(SampleTiming {
             subject: self.subject(Part::Sample),
             sample_ms: spread.median,
             spread,
             gflops: self.gflops(2.0, spread.median),
+            tiles,
             dispatches: self.on_gpu().then_some(dispatches),
             bytes_moved: self.bytes_moved(Name::Sample),
             peak_bytes: memory.total(),

@@ -41,7 +41,7 @@ enum What {
     Sample(Options),
     /// Show where the time of a step and of sampling goes, kernel by kernel
     ///
-    /// On a GPU its own clock times every dispatch. On the CPU engine, with one thread unless --threads or
+    /// On a GPU its own clock times every dispatch; times are medians of the repeats. On the CPU engine, with one thread unless --threads or
     /// HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix product in the shapes of the
     /// case's layers.
     Kernels(Kernels),
@@ -160,7 +160,11 @@ impl Bench {
                     if timed.engine().info().engine == "cpu" {
                         let times: Vec<_> = Product::all(timed.case(), on)?.iter_mut().map(Product::time).collect();
                         if json {
-                            let object = serde_json::json!({ "case": timed.case().name, "products": times });
+                            let object = serde_json::json!({
+                                "case": timed.case().name,
+                                "adapter": timed.engine().info().name,
+                                "products": times,
+                            });
                             output::line(&object.to_string())?;
                         } else {
                             print_products(&times)?;
@@ -209,7 +213,7 @@ fn step_text(t: &StepTiming) -> String {
         lines.push(format!("            {} where the host does not wait for each, as in training", time(ms)));
     }
     lines.push(rate(&t.subject, 6, t.gflops));
-    lines.extend(device_lines(t.dispatches, t.bytes_moved, t.step_ms));
+    lines.extend(device_lines(t.dispatches, t.tiles, t.bytes_moved, t.step_ms));
     lines.push(memory(&t.memory));
     lines.join("\n  ")
 }
@@ -218,7 +222,7 @@ fn sample_text(t: &SampleTiming) -> String {
     let mut lines = heading(&t.subject);
     lines.push(format!("samples     {}", spread(&t.spread)));
     lines.push(rate(&t.subject, 2, t.gflops));
-    lines.extend(device_lines(t.dispatches, t.bytes_moved, t.sample_ms));
+    lines.extend(device_lines(t.dispatches, t.tiles, t.bytes_moved, t.sample_ms));
     lines.push(memory(&t.memory));
     lines.join("\n  ")
 }
@@ -259,6 +263,9 @@ fn heading(subject: &Subject) -> Vec<String> {
 }
 
 fn spread(s: &Spread) -> String {
+    if s.repeats == 1 {
+        return format!("{}: once", time(s.median));
+    }
     format!(
         "{}: median of {}, {} to {}, quartiles {} and {}",
         time(s.median),
@@ -276,11 +283,11 @@ fn rate(subject: &Subject, per_parameter: u32, gflops: f64) -> String {
 }
 
 /// What only a GPU has.
-fn device_lines(dispatches: Option<usize>, bytes: Option<u64>, ms: f64) -> Vec<String> {
+fn device_lines(dispatches: Option<usize>, tiles: usize, bytes: Option<u64>, ms: f64) -> Vec<String> {
     let (Some(dispatches), Some(bytes)) = (dispatches, bytes) else { return Vec::new() };
     let (mib, rate) = (mebibytes(bytes as f64), bytes as f64 / (ms * 1e6));
     vec![
-        format!("dispatches  {dispatches} for each tile of samples"),
+        format!("dispatches  {dispatches} for each of {tiles} tile{}", if tiles == 1 { "" } else { "s" }),
         format!("moves       {mib} as single operations, {rate:.1} GB/s"),
     ]
 }
@@ -297,17 +304,22 @@ fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
         if subject.device == "gpu" { ("the device's clock", "kernel") } else { ("our clock", "operation") };
     let heading = heading(subject);
     writeln!(out, "{}: {what}, {} by {clock}\n  {}", heading[0], time(times.ms), heading[1..].join("\n  "))?;
-    writeln!(out, "  {unit:<26} {:>5} {:>11} {:>7} {:>9} {:>7}", "calls", "ms", "share", "GFLOP/s", "GB/s")?;
-    let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+    writeln!(out, "  {:<11} {}", "whole", spread(&times.spread))?;
+    // Bytes are counted on a GPU alone.
+    let on_gpu = subject.device == "gpu";
+    let bytes = |text: &str| if on_gpu { format!(" {text:>8}") } else { String::new() };
+    let number = |value: Option<f64>, digits| value.map_or_else(|| "-".into(), |value| format!("{value:.digits$}"));
+    let head = bytes("GB/s");
+    writeln!(out, "  {unit:<26} {:>5} {:>11} {:>7} {:>9}{head}", "calls", "ms", "share", "GFLOP/s")?;
     for row in &times.kernels {
-        let (gflops, bytes) = (number(row.gflops), number(row.gb_per_s));
+        let (gflops, moved) = (number(row.gflops, 1), bytes(&number(row.gb_per_s, 2)));
         let share = 100.0 * row.share;
-        writeln!(out, "  {:<26} {:>5} {:>11.4} {share:>5.1} % {gflops:>9} {bytes:>7}", row.name, row.calls, row.ms)?;
+        writeln!(out, "  {:<26} {:>5} {:>11.4} {share:>5.1} % {gflops:>9}{moved}", row.name, row.calls, row.ms)?;
     }
     if each {
         let grid = if subject.device == "gpu" { "workgroups" } else { "tiles" };
         writeln!(out, "  {:>3} {unit:<26} {:>11} {grid:>14}", "", "ms")?;
-        for (i, dispatch) in times.dispatches.iter().enumerate() {
+        for (i, dispatch) in times.each.iter().enumerate() {
             let [x, y] = dispatch.grid;
             let grid = if subject.device == "gpu" { format!("{x} x {y}") } else { x.to_string() };
             writeln!(out, "  {:>3} {:<26} {:>11.4} {grid:>14}", i + 1, dispatch.name, dispatch.ms)?;

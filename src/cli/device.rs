@@ -103,7 +103,7 @@ fn tunable(device: &str, threads: usize) -> Result<Engine> {
     let cpu = || {
         let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
         if threads > cores {
-            tracing::info!("{threads} threads are more than the {cores} cores of this machine, which is slower");
+            tracing::warn!("{threads} threads are more than the {cores} cores of this machine, which is slower");
         }
         Engine::cpu_with_threads(threads)
     };

@@ -23,7 +23,7 @@ Measures that apply to the data set of the run:
                   networks
 
 LL is in nats per column without the constant -log(2 pi)/2, as in the paper; the log-likelihood in nats per row
-with it. The numbers of draws are the paper's; --quick takes few of them, for a first look in seconds.
+with it. The numbers of draws are the paper's, but for 100 observations instead of 1,000; --quick takes few of them, for a first look in seconds.
 A pool of 10^8 prior draws takes minutes, once for a run: what is accepted is stored in RUN/abc, and may be copied
 to another run of the same data set.
 

@@ -112,6 +112,10 @@ impl Session for Checked {
         self.session.dispatches(program)
     }
 
+    fn tiles(&self, program: ProgramId, rows: usize) -> usize {
+        self.session.tiles(program, rows)
+    }
+
     fn begin_profile(&mut self) -> Result<()> {
         self.session.begin_profile()
     }

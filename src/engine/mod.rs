@@ -214,6 +214,9 @@ pub(crate) trait Session: Send {
     /// Number of dispatches of one run or step of the program on one tile; 0 on the native engine.
     fn dispatches(&self, program: ProgramId) -> usize;
 
+    /// Number of tiles that the program cuts a batch of that many rows into.
+    fn tiles(&self, program: ProgramId, rows: usize) -> usize;
+
     /// Times every part of the runs and steps from now on, which slows them down.
     ///
     /// # Errors

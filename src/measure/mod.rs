@@ -49,9 +49,8 @@ pub struct Protocol {
 impl Protocol {
     /// Batches of the paper's size and number, and its pool of draws; 1,000 shapes are fitted.
     ///
-    /// The authors' MMD of conditional models is the mean over 1,000 observations; 100 of them have a mean as certain
-    /// as that of the batches. Of 10^6 rows each correlation is known to 0.001, and so is the least `Corr` that a
-    /// perfect model could have.
+    /// The authors' MMD of conditional models is the mean over 1,000 observations, ours over 100. Of 10^6 rows each
+    /// correlation is known to 0.001, and so is the least `Corr` that a perfect model could have.
     pub const PAPER: Self =
         Self { batches: 100, batch_rows: PAPER_KEEP, fitted: 1000, correlated: 1_000_000, draws: PAPER_DRAWS };
 
@@ -61,7 +60,7 @@ impl Protocol {
     /// Refuses numbers that leave nothing to measure; `abc` says whether draws are to be accepted.
     fn check(&self, abc: bool) -> Result<()> {
         let least =
-            [("batch_rows", self.batch_rows, 2), ("fitted", self.fitted, 1), ("correlated", self.correlated, 2)];
+            [("correlated", self.correlated, 2), ("fitted", self.fitted, 1), ("batch_rows", self.batch_rows, 2)];
         match least.into_iter().find(|(_, value, least)| value < least) {
             Some((key, value, least)) => Err(Error::config(key, format!("is {value}, must be at least {least}"))),
             None if self.fitted > self.correlated => {

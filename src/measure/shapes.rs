@@ -57,7 +57,7 @@ impl Subject<'_> {
 
         let (mmd, skipped) = match conditional {
             true => self.posterior_mmd(store, tell)?,
-            // These samples are counted already.
+            // They are the samples above, which are counted already, as far as those reach.
             false => (self.prior_mmd(tell)?, 0),
         };
         Ok(Scores {

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, ModelFile};
 use crate::measure;
-use crate::train::folder::{has_diverged, read_model};
+use crate::train::folder::{complete, has_diverged, read_model};
 use crate::train::run::{self, Options};
 use crate::train::{clock, settings_that_matter};
 
@@ -40,7 +40,7 @@ pub(super) enum Found {
     /// Its training diverged.
     Diverged,
     /// It was stopped, or may not be trained.
-    Absent,
+    Nothing,
 }
 
 /// Whether a model's name has that part: words between dashes, so `rnvp-1` is none of `lens-rnvp-16`.
@@ -76,11 +76,20 @@ impl<'a> Lab<'a> {
         let all = (1..=self.request.runs).flat_map(|run| models.clone().map(move |model| (model, run)));
         let mut left = Vec::new();
         for (model, run) in all {
-            if self.is_wanted(model) && self.missing_file(model).is_none() && self.measured(model, run)?.is_none() {
+            if self.is_wanted(model) && self.missing_file(model).is_none() && !self.is_done(model, run)? {
                 left.push((model, run));
             }
         }
         Ok(left)
+    }
+
+    /// Whether a run is measured, or diverged and was not trained on since.
+    fn is_done(&self, model: &Model, run: u64) -> Result<bool> {
+        let folder = self.folder(model, run);
+        Ok(self.measured(model, run)?.is_some_and(|m| {
+            let given_up = || has_diverged(&folder) || !folder.join("config.toml").is_file();
+            m.scores.is_some() || given_up()
+        }))
     }
 
     /// What was measured of a run; none where it was not.
@@ -91,17 +100,10 @@ impl<'a> Lab<'a> {
 
     /// What was measured of all runs of a model, of more than are asked for now too; or why there is nothing.
     pub(super) fn results(&self, model: &Model) -> Result<Result<Vec<Measured>, Absent>> {
-        let mut all: Vec<Measured> = Vec::new();
+        let mut all = Vec::new();
         for run in 1.. {
             match self.measured(model, run)? {
-                Some(measured) => {
-                    if let Some(first) = all.iter().find(|first| first.data != measured.data) {
-                        let other = run_name(model, first.run);
-                        let what = format!("was measured on other rows than {other}; remove the file of the old rows");
-                        return Err(Error::format(self.result(model, run), what));
-                    }
-                    all.push(measured);
-                }
+                Some(measured) => all.push(measured),
                 None if run < self.request.runs => {}
                 None => break,
             }
@@ -120,17 +122,14 @@ impl<'a> Lab<'a> {
             if !self.is_wanted(model) {
                 let text = format!("{} is not trained and --only leaves it out", model.name());
                 self.watcher.warning(&text);
-                return Ok(Found::Absent);
+                return Ok(Found::Nothing);
             }
             self.watcher.model(&run_name(model, 1), 1, 1);
         }
         match self.train(model, 1)? {
             Trained::Model(file) => Flow::from_file(*file, self.engine).map(|flow| Found::Flow(Box::new(flow))),
-            Trained::Diverged => {
-                self.watcher.warning(&format!("{} diverged in its training", model.name()));
-                Ok(Found::Diverged)
-            }
-            Trained::Stopped => Ok(Found::Absent),
+            Trained::Diverged => Ok(Found::Diverged),
+            Trained::Stopped => Ok(Found::Nothing),
         }
     }
 
@@ -184,17 +183,20 @@ impl<'a> Lab<'a> {
         let options = Options { command: self.request.command, force: true, stop: self.request.stop };
         let begun = folder.join("config.toml").is_file();
         let outcome = if begun {
-            let found = run::settings_of(&folder)?;
+            let mut found = run::settings_of(&folder)?;
+            complete(&folder, &mut config);
             if let Some(key) = difference(&settings_of(&config)?, &settings_of(&found)?) {
                 let what = format!("was trained with another `{key}`; choose another --out, or remove the folder");
                 return Err(Error::format(folder, what));
             }
             if has_diverged(&folder) {
-                return Ok(Trained::Diverged);
+                return Ok(self.diverged(model, run));
             }
             if let Ok(file) = read_model(&folder) {
                 return Ok(Trained::Model(Box::new(file)));
             }
+            // Rows are where they are now.
+            found.data.path = config.data.path;
             run::resume(&folder, found, self.engine, options, self.watcher.observer())
         } else {
             config.run.out = Some(folder.clone());
@@ -203,9 +205,16 @@ impl<'a> Lab<'a> {
         match outcome {
             Ok(outcome) if outcome.finished => Ok(Trained::Model(Box::new(read_model(&folder)?))),
             Ok(_) => Ok(Trained::Stopped),
-            Err(Error::Diverged { .. }) => Ok(Trained::Diverged),
+            Err(Error::Diverged { .. }) => Ok(self.diverged(model, run)),
             Err(error) => Err(error),
         }
+    }
+
+    fn diverged(&mut self, model: &Model, run: u64) -> Trained {
+        let (name, folder) = (run_name(model, run), self.folder(model, run));
+        let text = format!("{name} diverged in its training; to train it again, remove {}", folder.display());
+        self.watcher.warning(&text);
+        Trained::Diverged
     }
 
     /// The settings of a run.

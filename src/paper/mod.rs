@@ -8,7 +8,7 @@
 //! ```text
 //! OUT/README.md             all tables and figures
 //! OUT/tables/NAME.md .csv
-//! OUT/figures/NAME.png .svg
+//! OUT/figures/NAME.md .png .svg
 //! OUT/results/MODEL-sRUN.json   what was measured; small, worth keeping
 //! OUT/runs/MODEL-sRUN/          run folders, as `hintflow train` leaves them
 //! OUT/abc/                      accepted draws of approximate Bayesian computation
@@ -33,6 +33,7 @@ pub use model::{Family, Model, Size};
 pub use result::Measured;
 pub use scale::Scale;
 
+use crate::data::write_atomic;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::train::run::Observer;
@@ -144,12 +145,13 @@ pub struct Report {
 /// Trains, measures and writes what is asked for.
 ///
 /// # Errors
-/// [`Error::Config`] where no run is asked for, where no model has a part of a name that is asked for, and where `set`
+/// [`Error::Config`] where no run is asked for or more than 1,000, where no model has a part of a name that is asked for, and where `set`
 /// has a key that tells models or runs apart; [`Error::Format`] where the folder holds runs or results with other
 /// settings, those of training and measuring. A training that diverges is no error but a result.
 pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
-    if request.runs == 0 {
-        return Err(Error::config("--runs", "is 0, must be at least 1"));
+    const MOST_RUNS: u64 = 1000;
+    if !(1..=MOST_RUNS).contains(&request.runs) {
+        return Err(Error::config("--runs", format!("is {}, must be from 1 to {MOST_RUNS}", request.runs)));
     }
     let tables = table::all();
     check_only(request, &tables)?;
@@ -170,7 +172,7 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
         }
     }
     if !written.is_empty() {
-        let path = page::write(request)?;
+        let path = page::write(request.out)?;
         lab.watcher.wrote(&path);
         written.push(path);
     }
@@ -197,12 +199,14 @@ fn check_only(request: &Request<'_>, tables: &[table::Table]) -> Result<()> {
 
 /// Settings that tell models and runs apart are the experiment's.
 fn check_set(set: &[String]) -> Result<()> {
-    const FIXED: [&str; 9] = [
+    const FIXED: [&str; 11] = [
         "data.preset",
         "data.path",
         "model.kind",
         "model.blocks",
         "model.depth",
+        "model.width",
+        "model.budget",
         "model.mix_first",
         "model.init",
         "train.seed",
@@ -226,17 +230,32 @@ fn table_of(lab: &mut Lab<'_>, table: &table::Table) -> Result<PathBuf> {
         lab.watcher.model(&lab::run_name(model, *run), number + 1, left.len());
         lab.measure(model, *run)?;
         path = table::write(lab, table)?;
-        page::write(lab.request)?;
+        page::write(lab.request.out)?;
     }
     Ok(path)
 }
 
+/// Draws a figure with its text beside it, where its models are there.
 fn figure_of(lab: &mut Lab<'_>, figure: &figure::Figure) -> Result<Option<PathBuf>> {
     let folder = lab.request.out.join("figures");
     std::fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
     let path = folder.join(figure.name);
-    let drawn = (figure.draw)(lab, &path)?;
-    Ok(drawn.then_some(path))
+    if !(figure.draw)(lab, &path)? {
+        return Ok(None);
+    }
+    let (name, settings) = (figure.name, settings_in_words(lab.request));
+    let text = format!("# {}\n\n![{name}]({name}.png)\n\n{}\n\n{settings}\n", figure.title, figure.caption);
+    write_atomic(&path.with_extension("md"), true, |file| file.write_all(text.as_bytes()))?;
+    Ok(Some(path))
+}
+
+/// Scale and other settings of a request.
+fn settings_in_words(request: &Request<'_>) -> String {
+    let but = match request.set {
+        [] => String::new(),
+        set => format!(", but {}", set.join(", ")),
+    };
+    format!("Scale `{}`: {}{but}.", request.scale.name(), request.scale.in_words())
 }
 
 #[cfg(test)]

@@ -67,10 +67,7 @@ impl Measured {
     }
 }
 
-/// Settings of `train` that a training completes when it begins, where they were not given.
-const COMPLETED: [&str; 2] = ["batch", "batches_per_epoch"];
-
-/// The first key that `wanted` and `found` do not agree in, but for what a training completes.
+/// The first key that `wanted` and `found` do not agree in.
 pub(super) fn difference(wanted: &Value, found: &Value) -> Option<String> {
     let (Value::Object(wanted), Value::Object(found)) = (wanted, found) else {
         return (wanted != found).then(String::new);
@@ -79,8 +76,7 @@ pub(super) fn difference(wanted: &Value, found: &Value) -> Option<String> {
         let inner = difference(wanted, found.get(key).unwrap_or(&Value::Null))?;
         Some(if inner.is_empty() { key.clone() } else { format!("{key}.{inner}") })
     });
-    let more = || found.keys().find(|key| !wanted.contains_key(*key) && !COMPLETED.contains(&key.as_str()));
-    other.or_else(|| more().cloned())
+    other.or_else(|| found.keys().find(|key| !wanted.contains_key(*key)).cloned())
 }
 
 #[cfg(test)]
@@ -90,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_named_and_completions_are_none() {
+    fn differences_are_named() {
         let wanted = json!({ "train": { "epochs": 50, "lr": 0.01 }, "model": { "blocks": 2 } });
-        let mut found = json!({ "train": { "epochs": 50, "lr": 0.01, "batch": 100 }, "model": { "blocks": 2 } });
+        let mut found = json!({ "train": { "epochs": 50, "lr": 0.01 }, "model": { "blocks": 2 } });
         assert_eq!(difference(&wanted, &found), None);
         found["train"]["lr"] = json!(0.02);
         assert_eq!(difference(&wanted, &found).unwrap(), "train.lr");

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::checkpoint::{Checkpoint, Store};
 use super::{Dataset, clock, manifest};
+use crate::config::{Config, preset};
 use crate::data::atomic::remove_temporaries;
 use crate::error::{Error, Result};
 use crate::flow::{ModelFile, open_tensors};
@@ -282,8 +283,8 @@ pub fn model_of(run: &Path) -> Result<PathBuf> {
 /// # Errors
 /// [`Error::Format`] naming the run.
 pub fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
-    match manifest::fingerprint(&run.join(MANIFEST)) {
-        Some(found) if found != data.fingerprint => {
+    match manifest::rows(&run.join(MANIFEST)) {
+        Some(rows) if rows.fingerprint != data.fingerprint => {
             let what = format!(
                 "was trained on other rows than {} has now: restore them, or train anew; `hintflow log-prob` scores any rows",
                 data.name
@@ -291,6 +292,16 @@ pub fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
             Err(Error::format(run, what))
         }
         _ => Ok(()),
+    }
+}
+
+/// Completes settings as the training of a run completed them when it began, by the number of its rows; leaves them where
+/// there is no manifest that can be read.
+pub(crate) fn complete(run: &Path, config: &mut Config) {
+    if let Some(rows) = manifest::rows(&run.join(MANIFEST)) {
+        let train = &mut config.train;
+        let batch = *train.batch.get_or_insert_with(|| preset::batch_for(rows.train_rows));
+        train.batches_per_epoch.get_or_insert(rows.train_rows / batch);
     }
 }
 

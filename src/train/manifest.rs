@@ -84,17 +84,22 @@ pub(super) fn says(path: &Path, status: &str) -> bool {
     read::<Status>(path).is_some_and(|s| s.status == status)
 }
 
-/// The fingerprint of the rows that a manifest's run was trained on, where it can be read.
-pub(super) fn fingerprint(path: &Path) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Data {
-        fingerprint: String,
-    }
+/// What a manifest says of the rows of its run.
+#[derive(Deserialize)]
+pub(super) struct Rows {
+    /// [`DataFacts::fingerprint`].
+    pub(super) fingerprint: String,
+    /// [`DataFacts::train_rows`].
+    pub(super) train_rows: u64,
+}
+
+/// The rows of a manifest's run, where it can be read.
+pub(super) fn rows(path: &Path) -> Option<Rows> {
     #[derive(Deserialize)]
     struct Facts {
-        data: Data,
+        data: Rows,
     }
-    read::<Facts>(path).map(|facts| facts.data.fingerprint)
+    read::<Facts>(path).map(|facts| facts.data)
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {

@@ -288,7 +288,7 @@ fn a_step_is_timed() {
     let text = place.line("bench sample --case small --repeat 1 --json --no-tune --device gpu").good().stdout;
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(json["sample_ms"].as_f64().unwrap() > 0.0 && json["bytes_moved"].as_u64().unwrap() > 0);
-    assert!(json["dispatches"].as_u64().unwrap() > 0);
+    assert!(json["dispatches"].as_u64().unwrap() > 0 && json["tiles"].as_u64().unwrap() > 0);
     assert_eq!(json["check"]["against"], "the CPU engine and the definition in f64");
 }
 
@@ -307,7 +307,7 @@ fn kernels_are_timed() {
             let kernels = json["kernels"].as_array().unwrap();
             let sum = |key: &str| kernels.iter().map(|kernel| kernel[key].as_f64().unwrap()).sum::<f64>();
             assert!((sum("share") - 1.0).abs() < 1e-9 && (sum("ms") / json["ms"].as_f64().unwrap() - 1.0).abs() < 1e-9);
-            assert_eq!(sum("calls") as usize, json["dispatches"].as_array().unwrap().len());
+            assert_eq!(sum("calls") as usize, json["each"].as_array().unwrap().len());
             let products = if part == "step" { "networks" } else { "walk" };
             // A GPU has more than one kernel for networks.
             let named = |k: &serde_json::Value| k["name"].as_str().unwrap().starts_with(products);

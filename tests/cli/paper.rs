@@ -37,10 +37,12 @@ fn a_figure_without_a_model_is_drawn_at_once() {
     let place = Place::new();
     let done = place.line("reproduce fourier --out paper --device cpu").good();
     assert_eq!(done.stdout.trim(), "paper/README.md");
-    assert_eq!(place.names("paper/figures"), ["fourier.png", "fourier.svg"]);
+    assert_eq!(place.names("paper/figures"), ["fourier.md", "fourier.png", "fourier.svg"]);
     assert!(place.text("paper/README.md").contains("![fourier](figures/fourier.png)"));
     place.line("reproduce nothing").fails(2, &["nothing", "lens_unconditional", "fourier"]);
-    place.line("reproduce fourier --runs 0 --out paper").fails(2, &["--runs"]);
+    for runs in ["0", "18446744073709551615"] {
+        place.line(&format!("reproduce fourier --runs {runs} --out paper")).fails(2, &["--runs"]);
+    }
 }
 
 #[test]
@@ -94,13 +96,59 @@ fn tables_grow_and_nothing_is_trained_twice() {
     place.line(&other).fails(1, &["lens-rnvp-1-s1.json", "train.lr", "--out"]);
 }
 
+/// Rows of POWER as the archive of the MAF paper has them: eight columns of 64-bit numbers.
+fn power(place: &Place, rows: usize, shift: usize) {
+    let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, 8), }}");
+    let header = format!("{header:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    for k in 0..rows * 8 {
+        let value = ((k + shift) * 7919 % 1009) as f64 / 100.0;
+        bytes.extend(value.to_le_bytes());
+    }
+    std::fs::create_dir_all(place.path("uci/power")).expect("a folder");
+    place.write("uci/power/data.npy", bytes);
+}
+
+#[test]
+fn models_are_measured_on_the_rows_they_were_trained_on_and_compared_on_the_same() {
+    let place = Place::new();
+    power(&place, 3000, 0);
+    let command = |only: &str, more: &str| {
+        format!("reproduce uci --out paper --uci uci --device cpu --only {only} --set train.batch=100 {more}")
+    };
+    let short = "--set train.epochs=2 --set train.warmup_epochs=1 --set train.batches_per_epoch=3";
+    place.line(&command("power-rnvp-4", short)).good();
+    let table = place.text("paper/tables/uci.md");
+    assert!(table.lines().any(|line| line.starts_with("| POWER | 4 | RealNVP |") && line.contains(" -")), "{table}");
+    // A number of batches that the rows would give by themselves is another setting all the same.
+    let paper = "--scale paper --set train.epochs=2 --set train.warmup_epochs=1";
+    place.line(&command("power-rnvp-8", paper).replace("--out paper", "--out other")).good();
+    place.line(&command("power-rnvp-8", paper).replace("--out paper", "--out other")).good();
+    let fewer = format!("{paper} --set train.batches_per_epoch=3");
+    let done = place.line(&command("power-rnvp-8", &fewer).replace("--out paper", "--out other"));
+    done.fails(1, &["power-rnvp-8-s1.json", "train.batches_per_epoch"]);
+    std::fs::remove_dir_all(place.path("other/results")).unwrap();
+    let done = place.line(&command("power-rnvp-8", &fewer).replace("--out paper", "--out other"));
+    done.fails(1, &["runs/power-rnvp-8-s1", "train.batches_per_epoch"]);
+    place.line(&command("power-rnvp-8", paper).replace("--out paper", "--out other")).good();
+
+    // Other rows: what was trained before is not measured on them, nor compared with what is trained on them.
+    power(&place, 3000, 5);
+    let done = place.line(&command("power-recursive-4", short));
+    done.fails(1, &["power-rnvp-4-s1", "power-recursive-4-s1", "different rows"]);
+    std::fs::remove_dir_all(place.path("paper/results")).unwrap();
+    place.line(&command("power-rnvp-4", short)).fails(1, &["runs/power-rnvp-4-s1", "other rows"]);
+}
+
 #[test]
 fn what_an_experiment_does_not_have_or_does_not_leave_open_is_refused() {
     let place = Place::new();
     let command = |more: &str| format!("reproduce lens_unconditional --out paper --device cpu {TINY} {more}");
     // Words of a name, not letters.
     place.line(&command("--only rnv-1")).fails(2, &["rnv-1", "lens-rnvp-1", "lens-recursive-2"]);
-    for key in ["train.seed=7", "model.blocks=3", "data.path=x.csv", "model.init=x.safetensors"] {
+    for key in ["train.seed=7", "model.blocks=3", "model.width=9", "data.path=x.csv", "model.init=x.safetensors"] {
         place.line(&command(&format!("--set {key}"))).fails(2, &["--set", key.split('=').next().unwrap()]);
     }
     // A setting that was given once is missed afterwards, in the result and in the run.
@@ -145,7 +193,7 @@ fn a_training_that_diverges_is_a_result() {
          --set train.lr=1e9 --set train.warmup_epochs=0 --set train.epochs=30"
     );
     let done = place.line(&command).good();
-    assert!(done.stderr.contains("lens-rnvp-2 diverged"), "{}", done.stderr);
+    assert!(done.stderr.contains("lens-rnvp-2-s1 diverged"), "{}", done.stderr);
     let table = place.text("paper/tables/lens_unconditional.md");
     let row = table.lines().find(|line| line.starts_with("| 2 | RealNVP |")).expect("a row");
     assert!(row.contains("diverged"), "{row}");
@@ -185,11 +233,16 @@ fn what_was_measured_before_it_was_stopped_is_in_the_table() {
                     --set data.test_rows=100 --set train.batch=100";
     let command = format!("reproduce lens_unconditional --out paper --device cpu --only 1 {settings}");
     let mut child = place.command(&command.split_whitespace().collect::<Vec<_>>());
-    let child = child.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = child.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let begun = std::time::Instant::now();
     // The second model is in training.
     while !place.path("paper/runs/lens-recursive-1-s1/config.toml").exists() {
-        assert!(begun.elapsed().as_secs() < 120, "it takes too long");
+        let ended = child.try_wait().unwrap();
+        if ended.is_some() || begun.elapsed().as_secs() > 120 {
+            let _ = child.kill();
+            let done: Done = child.wait_with_output().unwrap().into();
+            panic!("{ended:?}, or it takes too long: {}", done.stderr);
+        }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

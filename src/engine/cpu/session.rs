@@ -334,6 +334,11 @@ impl Session for CpuSession {
         0
     }
 
+    fn tiles(&self, program: ProgramId, rows: usize) -> usize {
+        let tiling = if self.programs[program.0].program.has_gradients() { Tiling::step } else { Tiling::run };
+        tiling(&self.model.plan, rows).tiles()
+    }
+
     fn begin_profile(&mut self) -> Result<()> {
         self.profile = Some(Vec::new());
         Ok(())

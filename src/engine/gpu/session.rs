@@ -446,6 +446,10 @@ impl Session for GpuSession {
         self.programs[program.0].recorded.all().count()
     }
 
+    fn tiles(&self, program: ProgramId, rows: usize) -> usize {
+        rows.div_ceil(self.programs[program.0].fit.capacity)
+    }
+
     fn begin_profile(&mut self) -> Result<()> {
         self.arrays.commands.timer = Some(Timer::new(&self.device)?);
         Ok(())

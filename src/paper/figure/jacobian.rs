@@ -22,10 +22,16 @@ pub(super) fn jacobians(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
     for (family, blocks) in models {
         // What a block does is seen where no orthogonal map comes before it.
         let model = Model { mix_first: blocks > 1, ..Model::new(Preset::Lens, family, blocks) };
+        let plural = if blocks == 1 { "" } else { "s" };
+        let title = format!("{}, {blocks} block{plural}", model.label());
         let flow = match lab.flow(&model)? {
             Found::Flow(flow) => flow,
-            Found::Diverged => continue,
-            Found::Absent => return Ok(false),
+            Found::Diverged => {
+                let dim = shapes.dim();
+                maps.push(JacobianMap { title: title + ", diverged", dim, values: vec![f64::NAN; dim * dim] });
+                continue;
+            }
+            Found::Nothing => return Ok(false),
         };
         let data_seed = lab.config(&model, 1)?.data.seed;
         let (x, y) = shapes.generate_with_observations(ROWS, data_seed, TEST_FIRST_ROW)?;
@@ -33,16 +39,13 @@ pub(super) fn jacobians(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
             Kind::Flow => flow.mean_abs_jacobian(x.values())?,
             Kind::Cinn | Kind::Hint => flow.given(y.values())?.mean_abs_jacobian(x.values())?,
         };
-        let plural = if blocks == 1 { "" } else { "s" };
-        maps.push(JacobianMap {
-            title: format!("{}, {blocks} block{plural}", model.label()),
-            dim: values.len().isqrt(),
-            values,
-        });
+        maps.push(JacobianMap { title, dim: values.len().isqrt(), values });
     }
-    // The lab has told of those that diverged.
-    if !maps.is_empty() {
-        draw(path, &maps, &[])?;
+    if maps.iter().flat_map(|map| &map.values).all(|v| v.is_nan()) {
+        let text = format!("{}: no model has a Jacobian that can be drawn", path.display());
+        lab.watcher.warning(&text);
+        return Ok(false);
     }
-    Ok(!maps.is_empty())
+    draw(path, &maps, &[])?;
+    Ok(true)
 }

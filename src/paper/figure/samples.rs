@@ -84,7 +84,7 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
             let title = format!("{name}: its training diverged");
             return Ok(Some(GalleryRow { title, outlines: vec![], map: None, labels: vec![] }));
         }
-        Found::Absent => return Ok(None),
+        Found::Nothing => return Ok(None),
     };
     let config = lab.config(model, 1)?;
     let shapes = model.data.shapes(config.data.outline).unwrap_or_else(|| unreachable!("figures show shapes"));
@@ -95,16 +95,21 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
         false => flow.sample(count, config.train.seed)?,
         true => flow.given(&y)?.sample(1, config.train.seed)?,
     };
-    let (data, sampled) = (Correlation::of(&x, shapes.dim())?, Correlation::of(&samples, shapes.dim())?);
-    let map =
-        GalleryMap::Difference { values: data.abs_difference(&sampled)?, mean: data.mean_abs_difference(&sampled)? };
+    let finite = samples.chunks_exact(shapes.dim()).filter(|row| row.iter().all(|v| v.is_finite())).count();
+    // Of a model whose samples are no numbers there is nothing to compare.
+    let map = if finite < 2 { None } else { Some(difference(&x, &samples, shapes.dim())?) };
     let seen = if model.is_conditional() { &y[..] } else { &[] };
     Ok(Some(GalleryRow {
         title: format!("{name}, {} parameters", flow.parameters()),
         outlines: outlines(shapes, &samples, seen)?,
-        map: Some(map),
+        map,
         labels: fourier_blocks(shapes.order()),
     }))
+}
+
+fn difference(data: &[f32], samples: &[f32], dim: usize) -> Result<GalleryMap> {
+    let (data, samples) = (Correlation::of(data, dim)?, Correlation::of(samples, dim)?);
+    Ok(GalleryMap::Difference { values: data.abs_difference(&samples)?, mean: data.mean_abs_difference(&samples)? })
 }
 
 /// The first samples, with what the figure compares them with; `seen` is empty where nothing was observed.
