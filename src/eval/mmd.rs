@@ -139,6 +139,9 @@ fn kernel_sum(rows: &[f32], dim: usize, blocks: &[[f32; LANES]]) -> f64 {
     sums.iter().sum()
 }
 
+/// The most that one pair of rows adds to a mean: the kernels of equal rows.
+pub const AT_ZERO: f64 = 2.0 + std::f64::consts::FRAC_1_SQRT_2;
+
 /// The sum of the three [`KERNELS`] of a squared distance, without powers: two divisions and a root.
 #[inline(always)]
 fn kernel(square: f64) -> f64 {
@@ -264,6 +267,7 @@ mod tests {
 
     #[test]
     fn equal_sets_have_none_and_disjoint_ones_the_most() {
+        assert_near(AT_ZERO, kernel(0.0), 1e-12);
         let x = normals(5, 20 * 333);
         let same = Mmd::of(&x, &x, 20).unwrap();
         assert_near(same.squared, 0.0, 1e-12);

@@ -58,7 +58,9 @@ impl Metric {
             Self::LogDensity => "mean log-density of held-out rows, nats per row",
             Self::Iou => "intersection over union of sampled shapes and the true shapes that fit them best",
             Self::Hausdorff => "Hausdorff distance of their contours, in the unit of the shapes",
-            Self::Corr => "mean absolute difference of the correlations of samples and data",
+            Self::Corr => {
+                "mean absolute difference of the correlations of samples and data, both with the noise of the training"
+            }
         }
     }
 

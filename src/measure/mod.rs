@@ -6,7 +6,7 @@
 //! | LL | held-out rows, with the noise that the data set says (spec, section 5) |
 //! | MMD | batches of samples against batches of the data; of shapes given observations, against draws that approximate Bayesian computation accepts |
 //! | IoU, H-dist | sampled shapes against the true shape that fits each best |
-//! | Corr | correlations of samples against those of the data |
+//! | Corr | correlations of samples against those of the data, with the noise that held-out rows have |
 //!
 //! A [`Protocol`] says how much is drawn. Everything is a function of the model, the data set's seed and the protocol.
 
@@ -19,11 +19,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use metric::Metric;
+pub(crate) use shapes::held_out;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::eval::abc::{PAPER_DRAWS, PAPER_KEEP};
-use crate::eval::mmd::Mmd;
+use crate::eval::mmd::{AT_ZERO, Mmd};
 use crate::flow::{Flow, ModelFile};
 use crate::train::{Dataset, folder, held_out_score};
 
@@ -57,15 +58,42 @@ impl Protocol {
     /// Enough to see the course, in seconds.
     pub const QUICK: Self = Self { batches: 5, batch_rows: 1000, fitted: 100, correlated: 20_000, draws: 200_000 };
 
-    /// Refuses numbers that leave nothing to measure; `abc` says whether draws are to be accepted.
+    /// What is left of it where there are only so many rows to compare with.
+    #[must_use]
+    pub fn within(self, rows: usize) -> Self {
+        let correlated = self.correlated.min(rows);
+        let batch_rows = self.batch_rows.min(correlated).max(1);
+        let batches = self.batches.min(correlated / batch_rows);
+        Self { batches, batch_rows, correlated, fitted: self.fitted.min(correlated), ..self }
+    }
+
+    /// About the mean MMD of samples from the distribution of the data itself, at most: the estimate counts each row's
+    /// likeness to itself.
+    pub fn least_mmd(&self) -> f64 {
+        2.0 * AT_ZERO / self.batch_rows as f64
+    }
+
+    /// Refuses numbers that leave nothing to measure, or that no memory can hold; `abc` says whether draws are to be accepted.
     fn check(&self, abc: bool) -> Result<()> {
-        let least =
-            [("correlated", self.correlated, 2), ("fitted", self.fitted, 1), ("batch_rows", self.batch_rows, 2)];
-        match least.into_iter().find(|(_, value, least)| value < least) {
-            Some((key, value, least)) => Err(Error::config(key, format!("is {value}, must be at least {least}"))),
+        // Beyond these, memory and time of any machine end.
+        let ranges = [
+            ("correlated", self.correlated, 2..=100_000_000),
+            ("fitted", self.fitted, 1..=100_000_000),
+            ("batch_rows", self.batch_rows, 2..=1_000_000),
+            ("batches", self.batches, 0..=1_000_000),
+        ];
+        match ranges.iter().find(|(_, value, range)| !range.contains(value)) {
+            Some((key, value, range)) => {
+                let (least, most) = (range.start(), range.end());
+                Err(Error::config(*key, format!("is {value}, must be at least {least} and at most {most}")))
+            }
             None if self.fitted > self.correlated => {
                 let what = format!("is {}, more than the {} samples of `correlated`", self.fitted, self.correlated);
                 Err(Error::config("fitted", what))
+            }
+            None if abc && self.batches * self.batch_rows > MOST_ACCEPTED => {
+                let what = format!("is {}, of {} accepted draws each; take fewer", self.batches, self.batch_rows);
+                Err(Error::config("batches", what))
             }
             None if abc && self.batches > 0 && self.draws < self.batch_rows as u64 => {
                 let what = format!("is {}, of which {} cannot be accepted; draw more", self.draws, self.batch_rows);
@@ -75,6 +103,9 @@ impl Protocol {
         }
     }
 }
+
+/// Accepted draws of all observations together.
+const MOST_ACCEPTED: usize = 100_000_000;
 
 /// What was measured. A measure that does not apply to the data set, or has no number, is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -124,6 +155,11 @@ pub fn dataset_of_run(run: &Path, config: &Config, model: &ModelFile) -> Result<
     Ok(data)
 }
 
+/// The rows that samples of a table are compared with: those held out, or all where none are.
+pub fn rows_of(data: &Dataset) -> usize {
+    if data.test.is_empty() { data.train_rows() } else { data.test_rows() }
+}
+
 /// Whether rows are read from files, and may change.
 pub(crate) fn is_read(config: &Config) -> bool {
     config.data.preset.is_none_or(|preset| preset.uci().is_some())
@@ -150,11 +186,8 @@ pub fn measure(
     let constant = 0.5 * std::f64::consts::TAU.ln();
     let scores = Scores { ll, log_density: ll.map(|ll| data.dim as f64 * (ll - constant)), ..Scores::default() };
     match shapes {
-        Some(shapes) => {
-            shapes::Subject { flow, shapes, data_seed: config.data.seed, seed: config.train.seed, protocol }
-                .measure(scores, store, tell)
-        }
-        None => table::measure(flow, data, config.train.seed, protocol, scores, tell),
+        Some(shapes) => shapes::Subject { flow, shapes, config, protocol }.measure(scores, store, tell),
+        None => table::measure(flow, data, config.train.seed, &protocol.within(rows_of(data)), scores, tell),
     }
 }
 

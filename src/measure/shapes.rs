@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::{Protocol, Scores, Tell, mean_discrepancy, not_finite};
+use crate::config::Config;
 use crate::data::{POOL_FIRST_ROW, Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::abc::{Abc, Accepted, Distance, ShapePool};
@@ -12,14 +13,32 @@ use crate::eval::correlation::Correlation;
 use crate::eval::fit::{Likenesses, Rules};
 use crate::flow::Flow;
 use crate::plan::Kind;
+use crate::train::add_test_noise;
+
+/// Rows x of the test set, row-major, as held-out rows are scored: with the noise of the settings, which samples of a model
+/// that was trained with it have too. Without it the data would be more correlated than any such model: the small
+/// coefficients of a Cross are not larger than the noise. With `observed` also the observations of each row.
+pub(crate) fn held_out(
+    shapes: Shapes,
+    config: &Config,
+    rows: usize,
+    observed: bool,
+) -> Result<(Vec<f32>, Option<Vec<f32>>)> {
+    let (mut x, y) = if observed {
+        let (x, y) = shapes.generate_with_observations(rows, config.data.seed, TEST_FIRST_ROW)?;
+        (x.into_values(), Some(y.into_values()))
+    } else {
+        (shapes.generate(rows, config.data.seed, TEST_FIRST_ROW)?.into_values(), None)
+    };
+    add_test_noise(&mut x, config);
+    Ok((x, y))
+}
 
 /// A model of shapes and what it is measured on.
 pub(super) struct Subject<'a> {
     pub(super) flow: &'a Flow,
     pub(super) shapes: Shapes,
-    pub(super) data_seed: u64,
-    /// Seed of the samples.
-    pub(super) seed: u64,
+    pub(super) config: &'a Config,
     pub(super) protocol: &'a Protocol,
 }
 
@@ -31,23 +50,18 @@ impl Subject<'_> {
 
         tell(&format!("samples and correlations of {} rows", self.protocol.correlated))?;
         let rows = self.protocol.correlated;
-        let (data, samples) = match conditional {
-            false => {
-                let data = self.shapes.generate(rows, self.data_seed, TEST_FIRST_ROW)?;
-                (data, self.flow.sample(rows, self.seed)?)
-            }
+        let (data, seen) = held_out(self.shapes, self.config, rows, conditional)?;
+        let samples = match seen {
+            None => self.flow.sample(rows, self.seed())?,
             // One sample for the observations of each row.
-            true => {
-                let (data, seen) = self.shapes.generate_with_observations(rows, self.data_seed, TEST_FIRST_ROW)?;
-                (data, self.flow.given(seen.values())?.sample(1, self.seed)?)
-            }
+            Some(seen) => self.flow.given(&seen)?.sample(1, self.seed())?,
         };
         let broken = not_finite(&samples, dim);
         let correlation = |rows: &[f32]| Correlation::of(rows, dim);
         // Of a model whose samples are no numbers there is nothing to compare.
         let corr = match samples.len() / dim - broken {
             0 | 1 => None,
-            _ => correlation(data.values())?.mean_abs_difference(&correlation(&samples)?)?,
+            _ => correlation(&data)?.mean_abs_difference(&correlation(&samples)?)?,
         };
 
         tell(&format!("fits of {} shapes", self.protocol.fitted))?;
@@ -70,6 +84,11 @@ impl Subject<'_> {
         })
     }
 
+    /// Seed of the samples.
+    fn seed(&self) -> u64 {
+        self.config.train.seed
+    }
+
     /// Discrepancy of samples from the data.
     fn prior_mmd(&self, tell: &mut Tell<'_>) -> Result<Option<f64>> {
         let Protocol { batches, batch_rows, .. } = *self.protocol;
@@ -78,8 +97,8 @@ impl Subject<'_> {
             tell(&format!("MMD: batch {} of {batches}", k + 1))?;
             let first = (k * batch_rows) as u64;
             let mut data = vec![0.0; batch_rows * dim];
-            self.shapes.fill(&mut data, self.data_seed, TEST_FIRST_ROW + first);
-            Ok((self.flow.sample_from(batch_rows, self.seed, first)?, data))
+            self.shapes.fill(&mut data, self.config.data.seed, TEST_FIRST_ROW + first);
+            Ok((self.flow.sample_from(batch_rows, self.seed(), first)?, data))
         })?;
         Ok(mean)
     }
@@ -93,8 +112,8 @@ impl Subject<'_> {
         }
         let observed = self.shapes.observations().len();
         let mut observations = vec![0.0; batches * observed];
-        self.shapes.fill_observations(&mut observations, self.data_seed, TEST_FIRST_ROW);
-        let pool = ShapePool { shapes: self.shapes, seed: self.data_seed, first_row: POOL_FIRST_ROW };
+        self.shapes.fill_observations(&mut observations, self.config.data.seed, TEST_FIRST_ROW);
+        let pool = ShapePool { shapes: self.shapes, seed: self.config.data.seed, first_row: POOL_FIRST_ROW };
         let abc = Abc { draws, keep: batch_rows, distance: Distance::Euclidean };
         tell(&format!("ABC: {draws} draws"))?;
         let accepted: Vec<Accepted> = abc.run_stored(store, &pool, &observations, &mut |done| {
@@ -103,7 +122,7 @@ impl Subject<'_> {
         mean_discrepancy(batches, self.shapes.dim(), |k| {
             tell(&format!("MMD: observation {} of {batches}", k + 1))?;
             let y = &observations[k * observed..][..observed];
-            let samples = self.flow.given(y)?.numbered_from(k as u32).sample(batch_rows, self.seed)?;
+            let samples = self.flow.given(y)?.numbered_from(k as u32).sample(batch_rows, self.seed())?;
             Ok((samples, accepted[k].x.clone()))
         })
     }

@@ -9,7 +9,8 @@ use crate::plan::Kind;
 use crate::train::Dataset;
 
 /// Adds to `scores` what can be said of any rows: discrepancy and correlations of rows [y, x], where x is sampled given
-/// the y of each row. Both are in the units of the networks, in which columns are comparable.
+/// the y of each row. Both are in the units of the networks, in which columns are comparable. The protocol is within the
+/// rows that there are.
 pub(super) fn measure(
     flow: &Flow,
     data: &Dataset,
@@ -21,7 +22,7 @@ pub(super) fn measure(
     tell("samples of as many rows as are held out")?;
     let columns = data.row_columns();
     let reference = if data.test.is_empty() { &data.train[..] } else { &data.test[..] };
-    let rows = (reference.len() / columns).min(protocol.correlated);
+    let rows = protocol.correlated;
     let reference = &reference[..rows * columns];
     let samples = samples(flow, data, reference, rows, seed)?;
     let broken = not_finite(&samples, columns);
@@ -31,8 +32,7 @@ pub(super) fn measure(
     let correlation = |rows: &[f32]| Correlation::of(rows, columns);
     // The y of both are the same.
     let corr = correlation(reference)?.mean_abs_difference_from(data.cond_dim, &correlation(&samples)?)?;
-    let batch = protocol.batch_rows.min(rows);
-    let batches = (rows / batch).min(protocol.batches);
+    let Protocol { batches, batch_rows: batch, .. } = *protocol;
     let part = |rows: &[f32], k: usize| rows[k * batch * columns..][..batch * columns].to_vec();
     let (mmd, _) = mean_discrepancy(batches, columns, |k| {
         tell(&format!("MMD: batch {} of {batches}", k + 1))?;

@@ -5,6 +5,8 @@ mod data;
 mod jacobian;
 mod samples;
 
+pub(super) use jacobian::models as models_without_table;
+
 use std::path::Path;
 
 use super::lab::Lab;

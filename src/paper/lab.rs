@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 
 use super::result::{Measured, difference};
-use super::{Model, Request, Watcher};
-use crate::config::Config;
+use super::{Family, Model, Request, Watcher};
+use crate::config::{Config, Preset};
+use crate::data::Shapes;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, ModelFile};
@@ -59,6 +60,9 @@ pub(super) enum Absent {
 impl<'a> Lab<'a> {
     /// Makes the folder.
     pub(super) fn new(request: &'a Request<'a>, engine: &'a Engine, watcher: &'a mut dyn Watcher) -> Result<Self> {
+        if let Some(uci) = request.uci.filter(|uci| !uci.is_dir()) {
+            return Err(Error::config("--uci", format!("{} is no folder", uci.display())));
+        }
         for folder in ["results", "runs"] {
             let path = request.out.join(folder);
             std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, e))?;
@@ -193,6 +197,11 @@ impl<'a> Lab<'a> {
                 return Ok(self.diverged(model, run));
             }
             if let Ok(file) = read_model(&folder) {
+                let spec = &file.plan.spec;
+                if config.model.spec(spec.dim, spec.cond_dim)? != *spec {
+                    let what = "holds a model of other settings than its config.toml; remove the folder";
+                    return Err(Error::format(folder, what));
+                }
                 return Ok(Trained::Model(Box::new(file)));
             }
             // Rows are where they are now.
@@ -221,6 +230,12 @@ impl<'a> Lab<'a> {
     pub(super) fn config(&self, model: &Model, run: u64) -> Result<Config> {
         let path = model.data.uci().map(|_| self.request.uci.unwrap_or(Path::new(".")));
         model.settings(self.request.scale, run, path, self.request.set)
+    }
+
+    /// The Lens shapes of the request.
+    pub(super) fn lens(&self) -> Result<Shapes> {
+        let outline = self.config(&Model::new(Preset::Lens, Family::RealNvp, 1), 1)?.data.outline;
+        Ok(Shapes::Lens(outline.unwrap_or_default()))
     }
 
     /// Whether a model may be trained.
@@ -252,5 +267,13 @@ pub(super) fn run_name(model: &Model, run: u64) -> String {
 
 /// The settings that matter to a training's result.
 fn settings_of(config: &Config) -> Result<Value> {
-    serde_json::to_value(settings_that_matter(config)?).map_err(|e| Error::config("settings", e.to_string()))
+    let mut settings = settings_that_matter(config)?;
+    // Patience may change while a training goes on, but not between results that are compared.
+    if let Some(toml::Value::Table(train)) = settings.get_mut("train")
+        && config.train.patience > 0
+        && let Ok(patience) = i64::try_from(config.train.patience)
+    {
+        train.insert("patience".into(), patience.into());
+    }
+    serde_json::to_value(settings).map_err(|e| Error::config("settings", e.to_string()))
 }

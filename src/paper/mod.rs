@@ -179,27 +179,30 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
     Ok(Report { finished: !lab.stopped(), written })
 }
 
-/// Every part of `--only` is one of some model's name.
+/// Every part of `--only` is one of the name of some model that is asked for.
 fn check_only(request: &Request<'_>, tables: &[table::Table]) -> Result<()> {
-    let names = || tables.iter().flat_map(|table| &table.rows).map(|row| row.model.name());
-    let Some(part) = request.only.iter().find(|part| !names().any(|name| lab::has_part(&name, part))) else {
-        return Ok(());
-    };
-    let asked = request.items.iter().filter_map(|item| match item.0 {
-        Place::Table(index) => Some(&tables[index]),
-        Place::Figure(_) => None,
-    });
-    let mut known: Vec<String> = asked.flat_map(|table| &table.rows).map(|row| row.model.name()).collect();
-    if known.is_empty() {
-        known = names().collect();
+    // Figures show models of any table.
+    let figures = request.items.iter().any(|item| !item.is_table());
+    let asked = |index: usize| figures || request.items.contains(&Item(Place::Table(index)));
+    let rows = tables.iter().enumerate().filter(|(index, _)| asked(*index)).flat_map(|(_, table)| &table.rows);
+    let mut known: Vec<String> = rows.map(|row| row.model.name()).collect();
+    if figures {
+        known.extend(figure::models_without_table().map(|model| model.name()));
     }
+    known.sort();
     known.dedup();
-    Err(Error::config("--only", format!("`{part}` is no part of a model's name; there are {}", known.join(", "))))
+    match request.only.iter().find(|part| !known.iter().any(|name| lab::has_part(name, part))) {
+        None => Ok(()),
+        Some(part) => {
+            let what = format!("`{part}` is no part of the name of a model here; there are {}", known.join(", "));
+            Err(Error::config("--only", what))
+        }
+    }
 }
 
 /// Settings that tell models and runs apart are the experiment's.
 fn check_set(set: &[String]) -> Result<()> {
-    const FIXED: [&str; 11] = [
+    const FIXED: [&str; 10] = [
         "data.preset",
         "data.path",
         "model.kind",
@@ -210,11 +213,14 @@ fn check_set(set: &[String]) -> Result<()> {
         "model.mix_first",
         "model.init",
         "train.seed",
-        "run.out",
     ];
     let key = |assignment: &String| assignment.split('=').next().unwrap_or_default().trim().to_owned();
-    match set.iter().map(key).find(|key| FIXED.contains(&key.as_str())) {
+    match set.iter().map(key).find(|key| key.starts_with("run.") || FIXED.contains(&key.as_str())) {
         None => Ok(()),
+        Some(key) if key.starts_with("run.") => {
+            let what = format!("`{key}` has no effect here; --out and --device say where and on what");
+            Err(Error::config("--set", what))
+        }
         Some(key) => Err(Error::config("--set", format!("`{key}` is the experiment's own; leave it out"))),
     }
 }

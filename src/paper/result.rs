@@ -22,7 +22,8 @@ pub struct Measured {
     /// SHA-256 of the rows, where they are read from files; none of simulated rows, which the settings tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// What was measured; none where the training diverged.
+    /// What was measured; null where the training diverged.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub scores: Option<Scores>,
     /// How much was drawn.
     pub protocol: Protocol,

@@ -138,6 +138,16 @@ impl Dataset {
     }
 }
 
+/// Adds the noise of `data.test_noise` to the values x of held-out rows, in their order.
+pub(crate) fn add_test_noise<'a>(x: impl IntoIterator<Item = &'a mut f32>, config: &Config) {
+    if config.data.test_noise == 0.0 {
+        return;
+    }
+    let sigma = config.data.test_noise as f32;
+    let fours = (0..).map(|group| rng::normals4(config.train.seed, Stream::TestNoise, 0, group));
+    x.into_iter().zip(fours.flatten()).for_each(|(x, z)| *x += sigma * z);
+}
+
 /// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
 pub(super) struct Rows {
     name: String,
@@ -224,16 +234,8 @@ impl Rows {
             // What rounding made constant is told already, and is none.
             notes.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
         }
-        if config.data.test_noise > 0.0 && !test.is_empty() {
-            // On x alone, as in training.
-            let rows = test.len() / row;
-            let mut noise = vec![0.0; rows * dim];
-            rng::fill_normals(config.train.seed, Stream::TestNoise, 0, 0, &mut noise);
-            let sigma = config.data.test_noise as f32;
-            for (row, noise) in test.chunks_exact_mut(row).zip(noise.chunks_exact(dim)) {
-                row[cond_dim..].iter_mut().zip(noise).for_each(|(x, z)| *x += sigma * z);
-            }
-        }
+        // On x alone, as in training.
+        add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
         Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes })
     }
 }

@@ -31,6 +31,7 @@ pub(crate) use belongs::settings_that_matter;
 pub use best::Best;
 pub use cooldown::Cooldown;
 pub use dataset::Dataset;
+pub(crate) use dataset::add_test_noise;
 pub use kept::Kept;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;

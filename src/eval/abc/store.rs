@@ -88,11 +88,14 @@ impl Abc {
         if !path.exists() {
             return Ok(None);
         }
-        let accepted = Accepted::read(path, dim)?;
-        if accepted.distances.len() != self.keep {
-            let what = format!("{} draws instead of {}; delete the file", accepted.distances.len(), self.keep);
-            return Err(Error::format(path, what));
+        match Accepted::read(path, dim) {
+            Ok(accepted) if accepted.distances.len() == self.keep => Ok(Some(accepted)),
+            Ok(Accepted { distances, .. }) => {
+                let what = format!("{} draws instead of {}; delete the file to draw again", distances.len(), self.keep);
+                Err(Error::format(path, what))
+            }
+            Err(Error::Format { path, what }) => Err(Error::format(path, what + "; delete the file to draw again")),
+            Err(other) => Err(other),
         }
-        Ok(Some(accepted))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::data::lens::Outline;
 use crate::data::{Shapes, TEST_FIRST_ROW, natural};
 use crate::error::Result;
 use crate::paper::lab::Lab;
@@ -21,13 +20,9 @@ pub(super) fn fourier(_: &mut Lab<'_>, path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-pub(super) fn sensitivity_lens(_: &mut Lab<'_>, path: &Path) -> Result<bool> {
+pub(super) fn sensitivity_lens(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
     // Of each kind of coefficient the lowest terms and a high one; Im a_0 is no part of a curve.
-    changed(
-        path,
-        Shapes::Lens(Outline::Vertices),
-        &["re_x_0", "re_x_1", "re_y_-2", "re_y_1", "im_x_-1", "im_x_2", "im_y_1"],
-    )
+    changed(path, lab.lens()?, &["re_x_0", "re_x_1", "re_y_-2", "re_y_1", "im_x_-1", "im_x_2", "im_y_1"])
 }
 
 pub(super) fn sensitivity_cross(_: &mut Lab<'_>, path: &Path) -> Result<bool> {

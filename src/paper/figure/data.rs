@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::data::fourier::Curve;
-use crate::data::lens::Outline;
 use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::correlation::Correlation;
@@ -18,8 +17,8 @@ const CORRELATED: usize = 100_000;
 const POINTS: usize = 256;
 const SEED: u64 = 1;
 
-pub(super) fn data_sets(_: &mut Lab<'_>, path: &Path) -> Result<bool> {
-    let lens = row("Lens shapes: M = 2, 20 coefficients", Shapes::Lens(Outline::Vertices))?;
+pub(super) fn data_sets(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+    let lens = row("Lens shapes: M = 2, 20 coefficients", lab.lens()?)?;
     let cross = row("Cross shapes: M = 12, 100 coefficients", Shapes::Cross)?;
     let legend = [(Ink::Curve, "Fourier curve of a row"), (Ink::Red, "shape that it approximates")];
     gallery(path, &[lens, cross], GalleryScale::Own, &legend)?;

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::config::Preset;
-use crate::data::lens::Outline;
-use crate::data::{Shapes, TEST_FIRST_ROW};
+use crate::data::TEST_FIRST_ROW;
 use crate::error::Result;
 use crate::paper::lab::{Found, Lab};
 use crate::paper::model::{Family, Model};
@@ -14,16 +13,20 @@ use crate::report::{JacobianMap, jacobians as draw};
 /// Rows over which the mean is taken.
 const ROWS: usize = 200;
 
+/// Its models, of which those of one block are in no table.
+pub(in crate::paper) fn models() -> [Model; 5] {
+    use Family::{Hint, RealNvp, Recursive};
+    // What a block does is seen where no orthogonal map comes before it.
+    [(RealNvp, 1), (Recursive, 1), (Hint, 1), (RealNvp, 2), (Recursive, 2)]
+        .map(|(family, blocks)| Model { mix_first: blocks > 1, ..Model::new(Preset::Lens, family, blocks) })
+}
+
 pub(super) fn jacobians(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
-    let single = [Family::RealNvp, Family::Recursive, Family::Hint].map(|family| (family, 1));
-    let models = single.into_iter().chain([(Family::RealNvp, 2), (Family::Recursive, 2)]);
-    let shapes = Shapes::Lens(Outline::Vertices);
+    let shapes = lab.lens()?;
     let mut maps = Vec::new();
-    for (family, blocks) in models {
-        // What a block does is seen where no orthogonal map comes before it.
-        let model = Model { mix_first: blocks > 1, ..Model::new(Preset::Lens, family, blocks) };
-        let plural = if blocks == 1 { "" } else { "s" };
-        let title = format!("{}, {blocks} block{plural}", model.label());
+    for model in models() {
+        let plural = if model.blocks == 1 { "" } else { "s" };
+        let title = format!("{}, {} block{plural}", model.label(), model.blocks);
         let flow = match lab.flow(&model)? {
             Found::Flow(flow) => flow,
             Found::Diverged => {

@@ -5,11 +5,13 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::config::Preset;
+use crate::data::Shapes;
 use crate::data::fourier::Curve;
-use crate::data::{Shapes, TEST_FIRST_ROW};
+
 use crate::error::{Error, Result};
 use crate::eval::correlation::Correlation;
 use crate::eval::fit::{Rules, best_outline};
+use crate::measure::held_out;
 use crate::paper::lab::{Found, Lab};
 use crate::paper::model::{Family, Model};
 use crate::report::{
@@ -89,16 +91,15 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
     let config = lab.config(model, 1)?;
     let shapes = model.data.shapes(config.data.outline).unwrap_or_else(|| unreachable!("figures show shapes"));
     let count = lab.request.scale.protocol(model).correlated.min(CORRELATED);
-    let (x, y) = shapes.generate_with_observations(count, config.data.seed, TEST_FIRST_ROW)?;
-    let (x, y) = (x.into_values(), y.into_values());
-    let samples = match model.is_conditional() {
-        false => flow.sample(count, config.train.seed)?,
-        true => flow.given(&y)?.sample(1, config.train.seed)?,
+    let (x, y) = held_out(shapes, &config, count, model.is_conditional())?;
+    let samples = match &y {
+        None => flow.sample(count, config.train.seed)?,
+        Some(y) => flow.given(y)?.sample(1, config.train.seed)?,
     };
     let finite = samples.chunks_exact(shapes.dim()).filter(|row| row.iter().all(|v| v.is_finite())).count();
     // Of a model whose samples are no numbers there is nothing to compare.
     let map = if finite < 2 { None } else { Some(difference(&x, &samples, shapes.dim())?) };
-    let seen = if model.is_conditional() { &y[..] } else { &[] };
+    let seen = y.as_deref().unwrap_or_default();
     Ok(Some(GalleryRow {
         title: format!("{name}, {} parameters", flow.parameters()),
         outlines: outlines(shapes, &samples, seen)?,
