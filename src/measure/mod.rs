@@ -19,6 +19,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use metric::Metric;
+#[cfg(feature = "plots")]
 pub(crate) use shapes::held_out;
 
 use crate::config::Config;
