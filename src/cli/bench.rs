@@ -41,9 +41,9 @@ enum What {
     Sample(Options),
     /// Show where the time of a step and of sampling goes, kernel by kernel
     ///
-    /// On a GPU its own clock times every dispatch; times are medians of the repeats. On the CPU engine, with one thread unless --threads or
-    /// HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix product in the shapes of the
-    /// case's layers.
+    /// On a GPU its own clock times every dispatch; times are medians of the repeats. On the CPU engine, with one
+    /// thread unless --threads or HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix
+    /// product in the shapes of the case's layers.
     Kernels(Kernels),
 }
 

@@ -74,7 +74,8 @@ impl Protocol {
         2.0 * AT_ZERO / self.batch_rows as f64
     }
 
-    /// Refuses numbers that leave nothing to measure, or that no memory can hold; `abc` says whether draws are to be accepted.
+    /// Refuses numbers that leave nothing to measure, or that no memory can hold; `abc` says whether draws are to be
+    /// accepted.
     fn check(&self, abc: bool) -> Result<()> {
         // Beyond these, memory and time of any machine end.
         let ranges = [

@@ -15,8 +15,8 @@ use crate::flow::Flow;
 use crate::plan::Kind;
 use crate::train::add_test_noise;
 
-/// Rows x of the test set, row-major, as held-out rows are scored: with the noise of the settings, which samples of a model
-/// that was trained with it have too. Without it the data would be more correlated than any such model: the small
+/// Rows x of the test set, row-major, as held-out rows are scored: with the noise of the settings, which samples of a
+/// model that was trained with it have too. Without it the data would be more correlated than any such model: the small
 /// coefficients of a Cross are not larger than the noise. With `observed` also the observations of each row.
 pub(crate) fn held_out(
     shapes: Shapes,

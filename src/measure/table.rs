@@ -9,8 +9,8 @@ use crate::plan::Kind;
 use crate::train::Dataset;
 
 /// Adds to `scores` what can be said of any rows: discrepancy and correlations of rows [y, x], where x is sampled given
-/// the y of each row. Both are in the units of the networks, in which columns are comparable. The protocol is within the
-/// rows that there are.
+/// the y of each row. Both are in the units of the networks, in which columns are comparable. The protocol is within
+/// the rows that there are.
 pub(super) fn measure(
     flow: &Flow,
     data: &Dataset,

@@ -295,8 +295,8 @@ pub fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
     }
 }
 
-/// Completes settings as the training of a run completed them when it began, by the number of its rows; leaves them where
-/// there is no manifest that can be read.
+/// Completes settings as the training of a run completed them when it began, by the number of its rows; leaves them
+/// where there is no manifest that can be read.
 pub fn complete(run: &Path, config: &mut Config) {
     if let Some(rows) = manifest::rows(&run.join(MANIFEST)) {
         let train = &mut config.train;
