@@ -100,6 +100,20 @@ fn shapes_have_every_measure() {
 }
 
 #[test]
+fn correlations_are_of_the_rows_that_are_scored() {
+    let config = settings(&["model.kind=hint", "data.test_noise=0.05", "train.seed=9"]);
+    let spec = config.model.spec(20, 2).unwrap();
+    let flow = crate::flow::FlowBuilder::from_spec(spec).seed(1).build(&Engine::cpu().unwrap()).unwrap();
+    let data = dataset(&config, &flow.to_file().unwrap()).unwrap();
+    let shapes = config.data.preset.and_then(|preset| preset.shapes(config.data.outline)).unwrap();
+    let (x, y) = held_out(shapes, &config, 500, true).unwrap();
+    let rows =
+        y.unwrap().chunks_exact(2).zip(x.chunks_exact(20)).flat_map(|(y, x)| [y, x].concat()).collect::<Vec<_>>();
+    assert_eq!(rows, data.test);
+    assert_eq!(held_out(shapes, &config, 500, false).unwrap(), (x, None));
+}
+
+#[test]
 fn conditional_models_are_held_against_accepted_draws() {
     let folder = tempfile::tempdir().unwrap();
     let config = settings(&["model.kind=hint"]);

@@ -123,7 +123,7 @@ fn models_are_measured_on_the_rows_they_were_trained_on_and_compared_on_the_same
     let table = place.text("paper/tables/uci.md");
     assert!(table.lines().any(|line| line.starts_with("| POWER | 4 | RealNVP |") && line.contains(" -")), "{table}");
     // A number of batches that the rows would give by themselves is another setting all the same.
-    let paper = "--scale paper --set train.epochs=2 --set train.warmup_epochs=1";
+    let paper = "--scale paper --runs 1 --set train.epochs=2 --set train.warmup_epochs=1";
     place.line(&command("power-rnvp-8", paper).replace("--out paper", "--out other")).good();
     place.line(&command("power-rnvp-8", paper).replace("--out paper", "--out other")).good();
     let fewer = format!("{paper} --set train.batches_per_epoch=3");
@@ -229,7 +229,7 @@ fn figures_show_the_models_of_the_tables() {
 #[test]
 fn what_was_measured_before_it_was_stopped_is_in_the_table() {
     let place = Place::new();
-    let settings = "--set train.epochs=40 --set train.warmup_epochs=1 --set train.batches_per_epoch=20 \
+    let settings = "--set train.epochs=15 --set train.warmup_epochs=1 --set train.batches_per_epoch=20 \
                     --set data.test_rows=100 --set train.batch=100";
     let command = format!("reproduce lens_unconditional --out paper --device cpu --only 1 {settings}");
     let mut child = place.command(&command.split_whitespace().collect::<Vec<_>>());
