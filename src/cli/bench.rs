@@ -11,6 +11,7 @@ use hintflow::bench::{
 use hintflow::engine::Footprint;
 use hintflow::flow::Memory;
 use hintflow::plan::ConditionOn;
+use hintflow::report::grouped;
 
 use super::device::{self, DeviceArgs};
 use super::{Done, output};
@@ -354,26 +355,12 @@ fn mebibytes(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / f64::from(1 << 20))
 }
 
-/// With commas between groups of three digits.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_are_easy_to_read() {
-        assert_eq!([999, 1000, 1_234_567].map(grouped), ["999", "1,000", "1,234,567"]);
         assert_eq!([0.0123, 1.5, 43.21, 2418.3].map(time), ["0.0123 ms", "1.500 ms", "43.21 ms", "2418 ms"]);
     }
 }

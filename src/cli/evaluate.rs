@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hintflow::measure::{self, Metric, Protocol, Scores};
+use hintflow::report::grouped;
 use hintflow::train::folder::read_model;
 use hintflow::train::run;
 use hintflow::{Error, Flow};
@@ -16,16 +17,18 @@ use super::{Done, output};
 
 const AFTER_HELP: &str = "\
 Measures that apply to the data set of the run:
-  lens, cross     LL of test rows; MMD against the data, of a model given observations against draws
-                  accepted by approximate Bayesian computation (ABC); IoU and H-dist against the
-                  true shapes that fit samples best; Corr
-  tables, UCI     log-likelihood and LL of held-out rows; MMD and Corr against them, in the units of the
-                  networks
+  lens, cross  LL of test rows; MMD against the data, of a model given
+               observations against draws accepted by approximate Bayesian
+               computation (ABC); IoU and H-dist against the true shapes that
+               fit samples best; Corr
+  tables, UCI  log-likelihood and LL of held-out rows; MMD and Corr against
+               them, of standardised columns
 
-LL is in nats per column without the constant -log(2 pi)/2, as in the paper; the log-likelihood in nats per row
-with it. The numbers of draws are the paper's, but for 100 observations instead of 1,000; --quick takes few of them, for a first look in seconds.
-A pool of 10^8 prior draws takes minutes, once for a run: what is accepted is stored in RUN/abc, and may be copied
-to another run of the same data set.
+LL is in nats per column without the constant -log(2 pi)/2, as in the paper; the
+log-likelihood in nats per row with it. The numbers of draws are the paper's, but
+for 100 observations instead of 1,000; --quick is a first look in seconds. A pool
+of 10^8 prior draws takes minutes, once for a run: what is accepted is stored in
+RUN/abc, and may be copied to another run of the same data set.
 
 Examples:
   hintflow evaluate runs/first
@@ -41,22 +44,22 @@ const FEW_ROWS: usize = 1000;
 pub(super) struct Evaluate {
     /// Run folder of a finished training
     run: PathBuf,
-    /// Few draws
+    /// Few draws, for a first look
     #[arg(long)]
     quick: bool,
-    /// Pairs of batches for MMD, or observations where the model is given some; 0: no MMD
+    /// Pairs of batches for MMD, or observations where the model is given some; 0: no MMD [default: 100; quick: 5]
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     batches: Option<usize>,
-    /// Rows of such a batch, and draws that ABC accepts for an observation
+    /// Rows of such a batch, and draws that ABC accepts for an observation [default: 4000; quick: 1000]
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     batch_rows: Option<usize>,
-    /// Samples to which the best true shape is fitted, at most those of --correlated
+    /// Samples to which the best true shape is fitted, at most those of --correlated [default: 1000; quick: 100]
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     fitted: Option<usize>,
-    /// Rows whose correlations are compared
+    /// Rows whose correlations are compared [default: 1000000; quick: 20000]
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     correlated: Option<usize>,
-    /// Prior draws that ABC chooses from
+    /// Prior draws that ABC chooses from [default: 100000000; quick: 200000]
     #[arg(long, value_name = "N", help_heading = "Numbers of draws")]
     draws: Option<u64>,
     /// Print a JSON object
@@ -76,7 +79,14 @@ impl Evaluate {
         let file = read_model(&self.run)?;
         let mut protocol = self.protocol();
         let data = measure::dataset_of_run(&self.run, &config, &file)?;
-        let flow = Flow::from_file(file, &self.device.open()?)?;
+        let engine = self.device.open()?;
+        let device = engine.info().name;
+        let flow = Flow::from_file(file, &engine)?;
+
+        let has_shapes = config.data.preset.is_some_and(|preset| preset.shapes(config.data.outline).is_some());
+        if !has_shapes && (self.fitted.is_some() || self.draws.is_some()) {
+            tracing::warn!("--fitted and --draws are for shapes, and without effect on the measures of a table");
+        }
 
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| BARS.add(ProgressBar::new_spinner()));
         let mut tell = |text: &str| {
@@ -99,7 +109,7 @@ impl Evaluate {
         if data.test.is_empty() {
             tracing::warn!("no rows are held out: compared with training rows, and without a likelihood");
         }
-        if scores.iou.is_none() {
+        if !has_shapes {
             protocol = protocol.within(measure::rows_of(&data));
             let (rows, least) = (protocol.batch_rows, protocol.least_mmd());
             if scores.mmd.is_some() && rows < FEW_ROWS {
@@ -110,7 +120,10 @@ impl Evaluate {
         }
         match self.json {
             true => output::line(&serde_json::json!({ "scores": scores, "protocol": protocol }).to_string())?,
-            false => output::line(lines(&scores).trim_end())?,
+            false => {
+                let how = how(&scores, &protocol, has_shapes && data.cond_dim > 0);
+                output::line(&format!("{}\nMeasured on {device}{how}.", lines(&scores)))?;
+            }
         }
         Ok(0)
     }
@@ -134,9 +147,29 @@ fn lines(scores: &Scores) -> String {
     shown
         .map(|(metric, value)| {
             let value = format!("{value:.*}", metric.decimals());
-            format!("{:<14} {value:>9}   {}\n", metric.name(), metric.meaning())
+            let better = if metric.rises() { "higher" } else { "lower" };
+            format!("{:<14} {value:>9}   {}; {better} is better\n", metric.name(), metric.meaning())
         })
         .collect()
+}
+
+/// Of how much the measures are; `accepted` where MMD compares with accepted draws of the prior.
+fn how(scores: &Scores, protocol: &Protocol, accepted: bool) -> String {
+    let [batches, rows, fitted, correlated] =
+        [protocol.batches, protocol.batch_rows, protocol.fitted, protocol.correlated].map(grouped);
+    let draws = grouped(usize::try_from(protocol.draws).unwrap_or(usize::MAX));
+    let mmd = match accepted {
+        true => format!(
+            "MMD of {batches} observations, {rows} samples of each and the {rows} nearest of {draws} prior draws"
+        ),
+        false => format!("MMD of {batches} pairs of batches of {rows} rows"),
+    };
+    let parts = [
+        scores.mmd.is_some().then_some(mmd),
+        scores.iou.is_some().then(|| format!("IoU and H-dist of {fitted} shapes")),
+        scores.corr.is_some().then(|| format!("Corr of {correlated} rows")),
+    ];
+    parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
 #[cfg(test)]
@@ -148,5 +181,32 @@ mod tests {
         let text = lines(&Scores { ll: Some(-0.25), corr: Some(0.00214), ..Scores::default() });
         let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
         assert_eq!(words, [["LL", "-0.250"], ["Corr", "0.0021"]]);
+    }
+
+    #[test]
+    fn help_has_the_numbers_of_the_protocols() {
+        let help = Evaluate::augment_args(clap::Command::new("evaluate").term_width(0)).render_long_help().to_string();
+        let (paper, quick) = (Protocol::PAPER, Protocol::QUICK);
+        for [paper, quick] in [
+            [paper.batches, quick.batches],
+            [paper.batch_rows, quick.batch_rows],
+            [paper.fitted, quick.fitted],
+            [paper.correlated, quick.correlated],
+            [paper.draws as usize, quick.draws as usize],
+        ] {
+            let text = format!("[default: {paper}; quick: {quick}]");
+            assert!(help.contains(&text), "{text}: {help}");
+        }
+    }
+
+    #[test]
+    fn draws_are_told_of_what_was_measured() {
+        let scores = Scores { mmd: Some(0.1), corr: Some(0.1), ..Scores::default() };
+        let table = how(&scores, &Protocol::QUICK, false);
+        assert_eq!(table, ", MMD of 5 pairs of batches of 1,000 rows, Corr of 20,000 rows");
+        let shapes = how(&Scores { iou: Some(0.9), ..scores }, &Protocol::QUICK, true);
+        assert!(shapes.contains("5 observations") && shapes.contains("200,000 prior draws"), "{shapes}");
+        assert!(shapes.contains("IoU and H-dist of 100 shapes"), "{shapes}");
+        assert_eq!(how(&Scores::default(), &Protocol::QUICK, true), "");
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Lab<'a> {
     pub(super) request: &'a Request<'a>,
     engine: &'a Engine,
     pub(super) watcher: &'a mut dyn Watcher,
+    /// UCI data sets whose files cannot be read, and why.
+    unreadable: Vec<(Preset, String)>,
 }
 
 /// What became of a training.
@@ -53,6 +55,8 @@ pub(super) fn has_part(name: &str, part: &str) -> bool {
 pub(super) enum Absent {
     /// A file of a UCI data set is missing: its name.
     NoFile(String),
+    /// A file of a UCI data set cannot be read.
+    Unreadable,
     /// Nobody has asked for it yet.
     NotRun,
 }
@@ -60,14 +64,11 @@ pub(super) enum Absent {
 impl<'a> Lab<'a> {
     /// Makes the folder.
     pub(super) fn new(request: &'a Request<'a>, engine: &'a Engine, watcher: &'a mut dyn Watcher) -> Result<Self> {
-        if let Some(uci) = request.uci.filter(|uci| !uci.is_dir()) {
-            return Err(Error::config("--uci", format!("{} is no folder", uci.display())));
-        }
         for folder in ["results", "runs"] {
             let path = request.out.join(folder);
             std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, e))?;
         }
-        Ok(Self { request, engine, watcher })
+        Ok(Self { request, engine, watcher, unreadable: Vec::new() })
     }
 
     /// Whether it was asked to stop.
@@ -75,16 +76,66 @@ impl<'a> Lab<'a> {
         self.request.stop.load(Ordering::Relaxed)
     }
 
-    /// The runs of some models that are still to be measured.
-    pub(super) fn left<'m>(&self, models: impl Iterator<Item = &'m Model> + Clone) -> Result<Vec<(&'m Model, u64)>> {
+    /// The runs of some models that are still to be measured, and how many are asked for.
+    pub(super) fn left<'m>(
+        &self,
+        models: impl Iterator<Item = &'m Model> + Clone,
+    ) -> Result<(Vec<(&'m Model, u64)>, usize)> {
         let all = (1..=self.request.runs).flat_map(|run| models.clone().map(move |model| (model, run)));
-        let mut left = Vec::new();
+        let (mut left, mut asked) = (Vec::new(), 0);
         for (model, run) in all {
-            if self.is_wanted(model) && self.missing_file(model).is_none() && !self.is_done(model, run)? {
-                left.push((model, run));
+            if self.is_wanted(model) && self.missing_file(model).is_none() {
+                asked += 1;
+                if !self.is_done(model, run)? {
+                    left.push((model, run));
+                }
             }
         }
-        Ok(left)
+        Ok((left, asked))
+    }
+
+    /// Says which models cannot be measured, since their files are missing.
+    pub(super) fn warn_of_missing<'m>(&mut self, models: impl Iterator<Item = &'m Model>) {
+        let lacks = |model: &&Model| self.is_wanted(model) && self.missing_file(model).is_some();
+        let mut sets: Vec<&str> = models.filter(lacks).map(|model| model.data.name()).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        if sets.is_empty() {
+            return;
+        }
+        let place = match self.request.uci {
+            Some(folder) => format!("{} has no files of", folder.display()),
+            None => "--uci names no folder with the files of".to_owned(),
+        };
+        let text = format!(
+            "{place} {}, which are not measured; `hintflow train` with such a name says where to get its file",
+            sets.join(", ")
+        );
+        self.watcher.warning(&text);
+    }
+
+    /// Measures a run, unless the file of its data set cannot be read: then says so, and leaves the data set out.
+    pub(super) fn measure_if_readable(&mut self, model: &Model, run: u64) -> Result<()> {
+        let file = model.data.uci().zip(self.request.uci).and_then(|(set, folder)| set.file_at(folder));
+        match (self.measure(model, run), file) {
+            (Err(error), Some(file)) if is_of_file(&error, &file) => {
+                let text = error.to_string();
+                self.watcher.warning(&format!("{text}; {} is not measured", model.data.name()));
+                self.unreadable.push((model.data, text));
+                Ok(())
+            }
+            (result, _) => result,
+        }
+    }
+
+    /// Data sets whose files cannot be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &'static str> {
+        self.unreadable.iter().map(|(data, _)| data.name())
+    }
+
+    /// Why the rows of a model's data set cannot be read, where that was found out.
+    pub(super) fn why_unreadable(&self, model: &Model) -> Option<&str> {
+        self.unreadable.iter().find(|(data, _)| *data == model.data).map(|(_, why)| why.as_str())
     }
 
     /// Whether a run is measured, or diverged and was not trained on since.
@@ -115,6 +166,7 @@ impl<'a> Lab<'a> {
         Ok(match (all.is_empty(), self.missing_file(model)) {
             (false, _) => Ok(all),
             (true, Some(what)) => Err(Absent::NoFile(what)),
+            (true, None) if self.why_unreadable(model).is_some() => Err(Absent::Unreadable),
             (true, None) => Err(Absent::NotRun),
         })
     }
@@ -128,7 +180,7 @@ impl<'a> Lab<'a> {
                 self.watcher.warning(&text);
                 return Ok(Found::Nothing);
             }
-            self.watcher.model(&run_name(model, 1), 1, 1);
+            self.watcher.model(&run_name(model, 1), None);
         }
         match self.train(model, 1)? {
             Trained::Model(file) => Flow::from_file(*file, self.engine).map(|flow| Found::Flow(Box::new(flow))),
@@ -138,7 +190,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Trains and measures a run, unless it is stopped.
-    pub(super) fn measure(&mut self, model: &Model, run: u64) -> Result<()> {
+    fn measure(&mut self, model: &Model, run: u64) -> Result<()> {
         let file = match self.train(model, run)? {
             Trained::Model(file) => Some(*file),
             Trained::Diverged => None,
@@ -190,7 +242,9 @@ impl<'a> Lab<'a> {
             let mut found = run::settings_of(&folder)?;
             complete(&folder, &mut config);
             if let Some(key) = difference(&settings_of(&config)?, &settings_of(&found)?) {
-                let what = format!("was trained with another `{key}`; choose another --out, or remove the folder");
+                let what = format!(
+                    "was trained with another `{key}` than --scale, --set or this version gives it; choose another --out, or remove the folder"
+                );
                 return Err(Error::format(folder, what));
             }
             if has_diverged(&folder) {
@@ -247,7 +301,7 @@ impl<'a> Lab<'a> {
     /// What file a model of a UCI data set lacks.
     fn missing_file(&self, model: &Model) -> Option<String> {
         let uci = model.data.uci()?;
-        let is_there = self.request.uci.is_some_and(|folder| uci.is_at(folder));
+        let is_there = self.request.uci.is_some_and(|folder| uci.file_at(folder).is_some());
         (!is_there).then(|| uci.file_names())
     }
 
@@ -257,6 +311,16 @@ impl<'a> Lab<'a> {
 
     fn result(&self, model: &Model, run: u64) -> PathBuf {
         self.request.out.join("results").join(run_name(model, run) + ".json")
+    }
+}
+
+/// Whether an error is that of a file. Trainings name their files with absolute paths.
+fn is_of_file(error: &Error, file: &Path) -> bool {
+    match error {
+        Error::Io { path, .. } | Error::Format { path, .. } | Error::Cell { path, .. } => {
+            std::path::absolute(path).ok() == std::path::absolute(file).ok()
+        }
+        _ => false,
     }
 }
 

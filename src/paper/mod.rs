@@ -26,6 +26,7 @@ mod result;
 mod scale;
 mod table;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -33,6 +34,7 @@ pub use model::{Family, Model, Size};
 pub use result::Measured;
 pub use scale::Scale;
 
+use crate::config::Preset;
 use crate::data::write_atomic;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -121,8 +123,11 @@ pub struct Request<'a> {
 
 /// Is told how it goes.
 pub trait Watcher {
-    /// Work on a model begins: its name with the run, its number and how many there are.
-    fn model(&mut self, name: &str, number: usize, of: usize);
+    /// Work on a table begins: its name, how many of its runs are measured already, and how many are asked for and have
+    /// their data.
+    fn table(&mut self, name: &str, done: usize, of: usize);
+    /// Work on a model begins: its name with the run; for a table, its number and how many there are.
+    fn model(&mut self, name: &str, place: Option<(usize, usize)>);
     /// Hears of a training.
     fn observer(&mut self) -> &mut dyn Observer;
     /// A part of a measurement begins or goes on.
@@ -136,8 +141,10 @@ pub trait Watcher {
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whether everything was done; otherwise it was stopped, and goes on when it is asked for again.
+    /// Whether nothing is left to do; otherwise it was stopped, and goes on when it is asked for again.
     pub finished: bool,
+    /// UCI data sets whose files cannot be read, of which nothing was measured.
+    pub unreadable: Vec<&'static str>,
     /// Tables, figures and the page that were written, without their extensions where there are several.
     pub written: Vec<PathBuf>,
 }
@@ -145,7 +152,7 @@ pub struct Report {
 /// Trains, measures and writes what is asked for.
 ///
 /// # Errors
-/// [`Error::Config`] where no run is asked for or more than 1,000, where no model has a part of a name that is asked
+/// [`Error::Config`] where `uci` or `out` is no folder or `out` is a run folder, where no run is asked for or more than 1,000, where no model has a part of a name that is asked
 /// for, and where `set` has a key that tells models or runs apart; [`Error::Format`] where the folder holds runs or
 /// results with other settings, those of training and measuring. A training that diverges is no error but a result.
 pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
@@ -154,8 +161,9 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
         return Err(Error::config("--runs", format!("is {}, must be from 1 to {MOST_RUNS}", request.runs)));
     }
     let tables = table::all();
+    check_folders(request)?;
     check_only(request, &tables)?;
-    check_set(request.set)?;
+    check_set(request, &tables)?;
     let mut lab = Lab::new(request, engine, watcher)?;
     let mut written = Vec::new();
     for &item in request.items {
@@ -176,32 +184,51 @@ pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watch
         lab.watcher.wrote(&path);
         written.push(path);
     }
-    Ok(Report { finished: !lab.stopped(), written })
+    Ok(Report { finished: !lab.stopped(), unreadable: lab.unreadable().collect(), written })
+}
+
+/// The models of everything that is asked for.
+fn models(request: &Request<'_>, tables: &[table::Table]) -> Vec<Model> {
+    let of = |item: &Item| match item.0 {
+        Place::Table(index) => tables[index].rows.iter().map(|row| row.model).collect(),
+        Place::Figure(index) => (figure::ALL[index].models)(),
+    };
+    request.items.iter().flat_map(of).collect()
 }
 
 /// Every part of `--only` is one of the name of some model that is asked for.
 fn check_only(request: &Request<'_>, tables: &[table::Table]) -> Result<()> {
-    // Figures show models of any table.
-    let figures = request.items.iter().any(|item| !item.is_table());
-    let asked = |index: usize| figures || request.items.contains(&Item(Place::Table(index)));
-    let rows = tables.iter().enumerate().filter(|(index, _)| asked(*index)).flat_map(|(_, table)| &table.rows);
-    let mut known: Vec<String> = rows.map(|row| row.model.name()).collect();
-    if figures {
-        known.extend(figure::models_without_table().map(|model| model.name()));
-    }
+    let mut known: Vec<String> = models(request, tables).iter().map(Model::name).collect();
     known.sort();
     known.dedup();
     match request.only.iter().find(|part| !known.iter().any(|name| lab::has_part(name, part))) {
         None => Ok(()),
         Some(part) => {
-            let what = format!("`{part}` is no part of the name of a model here; there are {}", known.join(", "));
+            let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let what = format!("`{part}` is no part of the name of a model here; there are {there}");
             Err(Error::config("--only", what))
         }
     }
 }
 
-/// Settings that tell models and runs apart are the experiment's.
-fn check_set(set: &[String]) -> Result<()> {
+/// Folders are folders, and that of the results no training's own.
+fn check_folders(request: &Request<'_>) -> Result<()> {
+    let Request { uci, out, .. } = request;
+    if let Some(uci) = uci.filter(|uci| !uci.is_dir()) {
+        return Err(Error::config("--uci", format!("{} is no folder", uci.display())));
+    }
+    if out.exists() && !out.is_dir() {
+        return Err(Error::config("--out", format!("{} is a file, must be a folder", out.display())));
+    }
+    if out.join("config.toml").is_file() {
+        let what = format!("{} is the run folder of a training; choose a folder of its own", out.display());
+        return Err(Error::config("--out", what));
+    }
+    Ok(())
+}
+
+/// Settings are right, and those that tell models and runs apart are the experiment's.
+fn check_set(request: &Request<'_>, tables: &[table::Table]) -> Result<()> {
     const FIXED: [&str; 10] = [
         "data.preset",
         "data.path",
@@ -215,8 +242,17 @@ fn check_set(set: &[String]) -> Result<()> {
         "train.seed",
     ];
     let key = |assignment: &String| assignment.split('=').next().unwrap_or_default().trim().to_owned();
-    match set.iter().map(key).find(|key| key.starts_with("run.") || FIXED.contains(&key.as_str())) {
-        None => Ok(()),
+    match request.set.iter().map(key).find(|key| key.starts_with("run.") || FIXED.contains(&key.as_str())) {
+        None => {
+            // Of every model, before one is trained; figures of shapes alone have the outlines of Lens models.
+            let lens = Model::new(Preset::Lens, Family::RealNvp, 1);
+            let all = models(request, tables);
+            let all = if all.is_empty() { vec![lens] } else { all };
+            all.iter().try_for_each(|model| {
+                let path = model.data.uci().map(|_| Path::new("."));
+                model.settings(request.scale, 1, path, request.set).map(|_| ())
+            })
+        }
         Some(key) if key.starts_with("run.") => {
             let what = format!("`{key}` has no effect here; --out and --device say where and on what");
             Err(Error::config("--set", what))
@@ -227,14 +263,20 @@ fn check_set(set: &[String]) -> Result<()> {
 
 /// Measures the models of a table, and writes it as it stands after each.
 fn table_of(lab: &mut Lab<'_>, table: &table::Table) -> Result<PathBuf> {
-    let left = lab.left(table.rows.iter().map(|row| &row.model))?;
+    let models = || table.rows.iter().map(|row| &row.model);
+    let (left, asked) = lab.left(models())?;
+    lab.watcher.table(table.name, asked - left.len(), asked);
+    lab.warn_of_missing(models());
     let mut path = table::write(lab, table)?;
     for (number, (model, run)) in left.iter().enumerate() {
         if lab.stopped() {
             break;
         }
-        lab.watcher.model(&lab::run_name(model, *run), number + 1, left.len());
-        lab.measure(model, *run)?;
+        if lab.why_unreadable(model).is_some() {
+            continue;
+        }
+        lab.watcher.model(&lab::run_name(model, *run), Some((number + 1, left.len())));
+        lab.measure_if_readable(model, *run)?;
         path = table::write(lab, table)?;
         page::write(lab.request.out)?;
     }
@@ -246,22 +288,32 @@ fn figure_of(lab: &mut Lab<'_>, figure: &figure::Figure) -> Result<Option<PathBu
     let folder = lab.request.out.join("figures");
     std::fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
     let path = folder.join(figure.name);
-    if !(figure.draw)(lab, &path)? {
+    let models = (figure.models)();
+    if !(figure.draw)(lab, &models, &path)? {
         return Ok(None);
     }
-    let (name, settings) = (figure.name, settings_in_words(lab.request));
-    let text = format!("# {}\n\n![{name}]({name}.png)\n\n{}\n\n{settings}\n", figure.title, figure.caption);
+    let figure::Figure { name, title, caption, note, .. } = figure;
+    let mut text = format!("# {title}\n\n![{name}]({name}.png)\n\n{caption}\n");
+    if !note.is_empty() {
+        let _ = write!(text, "\n{note}\n");
+    }
+    match settings_in_words(lab.request) {
+        settings if !models.is_empty() => text += &format!("\n{settings}\n"),
+        // Their shapes may be others.
+        _ if !lab.request.set.is_empty() => text += &format!("\nSet: {}.\n", lab.request.set.join(", ")),
+        _ => {}
+    }
     write_atomic(&path.with_extension("md"), true, |file| file.write_all(text.as_bytes()))?;
     Ok(Some(path))
 }
 
 /// Scale and other settings of a request.
 fn settings_in_words(request: &Request<'_>) -> String {
-    let but = match request.set {
+    let set = match request.set {
         [] => String::new(),
-        set => format!(", but {}", set.join(", ")),
+        set => format!(" Set besides: {}.", set.join(", ")),
     };
-    format!("Scale `{}`: {}{but}.", request.scale.name(), request.scale.in_words())
+    format!("Scale `{}`: {}.{set}", request.scale.name(), request.scale.in_words())
 }
 
 #[cfg(test)]

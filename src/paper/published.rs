@@ -37,3 +37,14 @@ pub(super) fn table(name: &str) -> Numbers {
         toml::from_str(TABLES).unwrap_or_else(|e| unreachable!("the file is part of the program: {e}"));
     all.remove(name).unwrap_or_else(|| unreachable!("no table `{name}` in the program's own file"))
 }
+
+/// What a reader needs to know of the paper's numbers of a table.
+pub(super) fn remark(table: &str) -> Option<&'static str> {
+    match table {
+        "cross_unconditional" | "depth_fixed_2m" => Some(
+            "The paper measures RealNVP with 4 blocks twice: its table of Cross shapes has an IoU of 0.594 and an H-dist of \
+             0.134, that of the depths 0.314 and 0.236, both with an LL of 3.419.",
+        ),
+        _ => None,
+    }
+}

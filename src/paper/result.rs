@@ -52,7 +52,9 @@ impl Measured {
             Error::format(path, format!("is no result of a measurement: {e}; remove it to measure again"))
         })?;
         if let Some(key) = difference(settings, &found.settings) {
-            let what = format!("is of a training with another `{key}`; choose another --out, or remove the file");
+            let what = format!(
+                "is of a training with another `{key}` than --scale, --set or this version gives it; choose another --out, or remove the file"
+            );
             return Err(Error::format(path, what));
         }
         if found.protocol != *protocol {

@@ -8,8 +8,8 @@ use super::{Model, Size};
 /// Size of trainings and measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Short trainings on few rows, Cross with a quarter of the parameters
-    /// or of the width. Shows that all is in its place; the numbers are not the paper's.
+    /// Short trainings on few rows, Cross with a quarter of the parameters or of the width. Shows that all is in its
+    /// place; the numbers are not the paper's.
     Quick,
     /// The paper's settings.
     Paper,
@@ -76,16 +76,19 @@ impl Scale {
             }
             Preset::Power | Preset::Gas | Preset::Miniboone => {}
         }
+        let batches = match model.data {
+            Preset::Cross => 25,
+            Preset::Lens if model.is_conditional() => 100,
+            _ => 200,
+        };
+        all.push(format!("train.batches_per_epoch={batches}"));
         match (model.data, model.size) {
-            (Preset::Lens, _) => all.push("train.batches_per_epoch=200".into()),
             (Preset::Cross, Size::Budget) => {
                 let budget = if model.is_conditional() { 4_000_000 } else { 2_000_000 };
-                all.extend(["train.batches_per_epoch=40".into(), format!("model.budget={}", budget / PART)]);
+                all.push(format!("model.budget={}", budget / PART));
             }
-            (Preset::Cross, Size::Width(width)) => {
-                all.extend(["train.batches_per_epoch=40".into(), format!("model.width={}", width / PART)]);
-            }
-            _ => all.push("train.batches_per_epoch=200".into()),
+            (Preset::Cross, Size::Width(width)) => all.push(format!("model.width={}", width / PART)),
+            _ => {}
         }
         all
     }

@@ -27,6 +27,18 @@ fn numbers_are_those_of_the_paper() {
     assert_eq!(value("uci", "8.miniboone.rec", Metric::LogDensity), (-14.117, Some(0.163)));
 }
 
+#[test]
+fn remarks_agree_with_the_numbers() {
+    let remark = published::remark("cross_unconditional").unwrap();
+    for (table, key) in [("cross_unconditional", "4.rnvp"), ("depth_fixed_2m", "4.0")] {
+        for metric in [Metric::Ll, Metric::Iou, Metric::Hausdorff] {
+            let value = published::table(table)[key][&metric].parts().0;
+            assert!(remark.contains(&format!("{value:.3}")), "{table}: {value}");
+        }
+    }
+    assert!(published::remark("uci").is_none());
+}
+
 fn models() -> impl Iterator<Item = (Table, Model)> {
     table::all().into_iter().flat_map(|table| {
         let models: Vec<Model> = table.rows.iter().map(|row| row.model).collect();

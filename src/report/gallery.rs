@@ -8,7 +8,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::correlation::diverging;
 use super::heat::{self, BAR, color_bar, sequential};
 use super::outlines::{GREEN, Outline, Side, draw, usual_extent};
-use super::page::{GREY, Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
+use super::page::{BLUE, GREY, Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
 use super::panel::Axis;
 use crate::error::{Error, Result};
 use crate::eval::correlation::Correlation;
@@ -32,7 +32,8 @@ pub enum GalleryMap {
     /// Correlations, from -1 to 1.
     Correlation(Correlation),
     /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one
-    /// scale, that of the row in the middle; what is beyond it has the darkest colour.
+    /// scale, that of the row in the middle; what is beyond it has the darkest colour, and the colour bar ends in a
+    /// point.
     Difference {
         /// The differences.
         values: Vec<Option<f64>>,
@@ -65,8 +66,10 @@ pub enum GalleryScale {
 pub enum Ink {
     /// The curves themselves.
     Curve,
-    /// [`Outline::reference`] and [`Outline::observed`].
+    /// [`Outline::reference`].
     Red,
+    /// [`Outline::observed`].
+    Blue,
     /// [`Outline::measured`], dashed.
     Green,
 }
@@ -149,6 +152,11 @@ fn draw_map(page: &mut Page<'_>, map: &GalleryMap, frame: Rect, range: f64) {
             let dim = values.len().isqrt();
             page.cells(frame, dim, dim, |x, y| values[y * dim + x].map_or(GREY, |d| sequential(d / range)));
             color_bar(page, bar, Axis::linear(0.0, range), sequential);
+            if map.largest_difference().is_some_and(|largest| largest > range) {
+                // A point, as colour bars have where values go on beyond them.
+                let corners = [[bar.x, bar.y], [bar.x + bar.w / 2.0, bar.y - 8.0], [bar.right(), bar.y]];
+                page.area(&corners, sequential(1.0).to_rgba());
+            }
             let mean = mean.map_or(String::new(), |mean| format!(", mean {mean:.4}"));
             format!("|correlation − data's|{mean}")
         }
@@ -176,6 +184,7 @@ fn draw_legend(page: &mut Page<'_>, legend: &[(Ink, &str)], y: f64) {
         let (color, dashed) = match ink {
             Ink::Curve => (TEXT, false),
             Ink::Red => (RED, false),
+            Ink::Blue => (BLUE, false),
             Ink::Green => (GREEN, true),
         };
         let pieces = if dashed { vec![[0.0, 5.0], [8.0, 13.0], [16.0, 21.0]] } else { vec![[0.0, 21.0]] };

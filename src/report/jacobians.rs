@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::heat::{self, BAR, Blocks, MAP, NAMES, TICKS, color_bar, sequential};
-use super::page::{GREY, Label, Page, Rect, SMALL, TITLE, fit, save, text_width};
+use super::page::{BLUE, GREY, Label, Page, Rect, SMALL, TITLE, fit, save, text_width};
 use super::panel::Axis;
 use crate::error::{Error, Result};
 
@@ -15,8 +15,10 @@ use crate::error::{Error, Result};
 pub struct JacobianMap {
     /// Name of the model.
     pub title: String,
-    /// Number of columns of x, and of z.
+    /// Number of columns of x, with conditions of y and x, and of z.
     pub dim: usize,
+    /// How many of them, the first, are conditions y: lines part them from x.
+    pub conditions: usize,
     /// Mean of |dz_i/dx_j| at `i * dim + j`, as [`crate::flow::Flow::mean_abs_jacobian`] gives it.
     pub values: Vec<f64>,
 }
@@ -28,7 +30,7 @@ const GAP: f64 = 28.0;
 /// The scale reaches this far below the largest entry; what is smaller has the lightest colour.
 const REACH: f64 = 1e-6;
 /// Colour of the smallest entry: not so light that it could be taken for a zero.
-const LIGHTEST: f64 = 0.08;
+const LIGHTEST: f64 = 0.14;
 
 /// Draws the Jacobians of some models side by side into `path`.png and `path`.svg, as the paper's figure 1 sketches
 /// them: rows are z, columns are x. All have one logarithmic scale of colours. Entries that are exactly zero are white
@@ -46,6 +48,7 @@ pub fn jacobians(path: &Path, maps: &[JacobianMap], labels: &[String]) -> Result
             false => Err(Error::Shape { what: format!("{what} of `{}`", map.title), expected, got }),
         };
         agree("entries of the Jacobian", map.dim * map.dim, map.values.len())?;
+        agree("conditions (at most)", map.conditions.min(map.dim), map.conditions)?;
         if !labels.is_empty() {
             agree("labels of the columns", map.dim, labels.len())?;
         }
@@ -80,7 +83,8 @@ pub fn jacobians(path: &Path, maps: &[JacobianMap], labels: &[String]) -> Result
             let centred = Label::new(HPos::Center, VPos::Center);
             let title = fit(&title(map), TITLE, step[0] - 4.0);
             page.text(&title, [frame.x + MAP / 2.0, frame.y - 20.0], centred.size(TITLE));
-            page.text("x", [frame.x + MAP / 2.0, frame.bottom() + below + 6.0], centred);
+            let columns = if map.conditions > 0 { "y, x" } else { "x" };
+            page.text(columns, [frame.x + MAP / 2.0, frame.bottom() + below + 6.0], centred);
             if column == 0 {
                 page.text("z", [10.0, frame.y + MAP / 2.0], centred);
             }
@@ -113,6 +117,15 @@ fn draw(page: &mut Page<'_>, map: &JacobianMap, frame: Rect, axis: Axis) {
         0.0 => WHITE,
         v => color(axis.place(v)),
     });
+    if map.conditions > 0 {
+        let part = MAP * map.conditions as f64 / map.dim as f64;
+        for line in [
+            [[frame.x + part, frame.y], [frame.x + part, frame.bottom()]],
+            [[frame.x, frame.y + part], [frame.right(), frame.y + part]],
+        ] {
+            page.line(&line, BLUE.to_rgba(), 1.0);
+        }
+    }
     heat::frame(page, frame);
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::page::{Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save};
+use super::page::{BLUE, Label, MUTED, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save};
 use crate::error::{Error, Result};
 
 /// A closed curve.
@@ -17,7 +17,7 @@ pub struct Outline {
     pub reference: Option<Vec<[f32; 2]>>,
     /// Lines measured at the curve itself, its largest diameter for example; drawn dashed and green.
     pub measured: Vec<Segment>,
-    /// Lines that an observation asks for, drawn red.
+    /// Lines that an observation asks for, drawn blue.
     pub observed: Vec<Segment>,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f
     let color = if shrink > 1.0 { MUTED } else { TEXT };
     page.line_inside(frame, &place(&outline.points), color.to_rgba(), 1.2);
     for segment in &outline.observed {
-        page.line_inside(frame, &segment.each_ref().map(point), RED.to_rgba(), 1.4);
+        page.line_inside(frame, &segment.each_ref().map(point), BLUE.to_rgba(), 1.4);
     }
     for segment in &outline.measured {
         for dash in dashes(segment.each_ref().map(point)) {
@@ -148,8 +148,14 @@ pub(super) fn draw(page: &mut Page<'_>, outline: &Outline, cell: Rect, extent: f
         }
     }
     if shrink > 1.0 {
-        let label = Label::new(HPos::Right, VPos::Bottom).color(MUTED);
-        page.text(&format!("÷{}", factor(shrink)), [cell.x + cell.w - 1.0, cell.y + cell.h - 1.0], label);
+        let text = format!("÷{}", factor(shrink));
+        let label = Label::new(HPos::Right, VPos::Bottom);
+        let at = [cell.x + cell.w - 1.0, cell.y + cell.h - 1.0];
+        // Outlines that fill their cells run behind the text.
+        for [x, y] in [[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]] {
+            page.text(&text, [at[0] + x, at[1] + y], label.color(WHITE));
+        }
+        page.text(&text, at, label.color(MUTED));
     }
 }
 

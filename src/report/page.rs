@@ -28,7 +28,7 @@ pub(super) const TEXT: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(super) const MUTED: RGBColor = RGBColor(0x77, 0x77, 0x77);
 pub(super) const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 pub(super) const GREY: RGBColor = RGBColor(0xbd, 0xbd, 0xbd);
-/// Data and training; this pair stays apart for colour-blind readers.
+/// Data and training, and what was observed; this pair stays apart for colour-blind readers.
 pub(super) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 /// Samples and test.
 pub(super) const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);

@@ -154,7 +154,7 @@ fn outlines_side_by_side() {
     let truth: Vec<Outline> = (0..16).map(|_| lens(&mut noise, false)).collect();
     // The longest titles of a training.
     let titles =
-        ["samples given centre and rotation (red), ratio 0.52", "data with nearly these; green: its own diameter"];
+        ["samples given centre and rotation (blue), ratio 0.52", "data with nearly these; green: its own diameter"];
     outlines(&folder.path("outlines"), &sampled, &truth, titles).unwrap();
     let notes = "1 not finite left out, grey ÷k: shrunk to fit";
     check(&folder.path("outlines"), &[titles[0], notes, titles[1]]);
@@ -308,7 +308,32 @@ fn jacobian_of(title: &str, dim: u32, depth: u32, blocks: u32) -> JacobianMap {
     let builder = crate::Flow::builder(dim).depth(depth).blocks(blocks).width(48).init_sigma(0.25);
     let flow = builder.mixing(crate::plan::Mixing::Fixed).mix_first(false).build(&engine).unwrap();
     let values = flow.mean_abs_jacobian(&table(100, dim as usize, 0.0, 16)).unwrap();
-    JacobianMap { title: title.into(), dim: dim as usize, values }
+    JacobianMap { title: title.into(), dim: dim as usize, conditions: 0, values }
+}
+
+#[test]
+fn colour_bars_of_galleries_end_in_a_point_where_values_go_on() {
+    let folder = Folder::new();
+    let row = |title: &str, largest: f64| GalleryRow {
+        title: title.into(),
+        outlines: vec![Outline {
+            observed: vec![[[0.0, 0.0], [1.0, 1.0]]],
+            ..Outline::from(vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+        }],
+        map: Some(GalleryMap::Difference {
+            values: vec![Some(0.0), Some(largest), None, Some(0.0)],
+            mean: Some(largest),
+        }),
+        labels: vec!["Re x".into(), "Im x".into()],
+    };
+    let points = |name: &str, rows: &[GalleryRow]| {
+        let legend = [(Ink::Curve, "sample"), (Ink::Blue, "what was observed")];
+        gallery(&folder.path(name), rows, GalleryScale::Common, &legend).unwrap();
+        check(&folder.path(name), &["one", "two", "three", "what was observed"]).matches("<polygon").count()
+    };
+    let alike = points("alike", &[row("one", 0.2), row("two", 0.2), row("three", 0.2)]);
+    let apart = points("apart", &[row("one", 0.1), row("two", 0.2), row("three", 0.9)]);
+    assert_eq!(apart, alike + 1, "of the third alone");
 }
 
 #[test]
@@ -324,18 +349,20 @@ fn jacobians_of_models_side_by_side() {
     let mut many = vec![jacobian_of("two blocks", 33, 0, 2), jacobian_of("small", 5, 1, 1)];
     many.extend([maps[0].clone(), maps[1].clone()]);
     many[1].values[3] = f64::NAN;
+    many[0].conditions = 3;
     jacobians(&folder.path("jacobians_many"), &many, &[]).unwrap();
-    check(&folder.path("jacobians_many"), &["two blocks: 0 % zero", "not finite", "20"]);
+    check(&folder.path("jacobians_many"), &["two blocks: 0 % zero", "not finite", "20", "y, x"]);
 }
 
 #[test]
 fn jacobians_refuse_what_they_cannot_draw() {
     let folder = Folder::new();
-    let map = |values: Vec<f64>| JacobianMap { title: "m".into(), dim: 2, values };
+    let map = |values: Vec<f64>| JacobianMap { title: "m".into(), dim: 2, conditions: 0, values };
     let path = folder.path("none");
     assert!(jacobians(&path, &[], &[]).is_err());
     assert!(jacobians(&path, &[map(vec![1.0; 3])], &[]).is_err());
     assert!(jacobians(&path, &[map(vec![1.0; 4])], &["a".into()]).is_err());
+    assert!(jacobians(&path, &[JacobianMap { conditions: 3, ..map(vec![1.0; 4]) }], &[]).is_err());
     assert!(jacobians(&path, &[map(vec![0.0, f64::NAN, f64::INFINITY, 0.0])], &[]).is_err());
     jacobians(&folder.path("jacobian_one_value"), &[map(vec![3.0, 0.0, 0.0, 3.0])], &[]).unwrap();
     check(&folder.path("jacobian_one_value"), &["m: 50 % zero"]);

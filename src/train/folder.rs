@@ -151,7 +151,9 @@ impl RunFolder {
         if path.join(CONFIG).is_file() {
             return Ok(());
         }
-        Err(Error::format(path, format!("is not a run folder: it holds no {CONFIG}")))
+        let below = path.join("runs");
+        let hint = if below.is_dir() { format!("; runs are in {}", below.display()) } else { String::new() };
+        Err(Error::format(path, format!("is not a run folder: it holds no {CONFIG}{hint}")))
     }
 
     fn lock(path: &Path) -> Result<Self> {

@@ -77,7 +77,7 @@ fn cross_is_simulated_and_drawn() {
     for kind in ["hint", "cinn"] {
         place.line(&format!("train cross {train} --out {kind} --set model.kind={kind}")).good();
         let svg = place.text(format!("{kind}/plots/posterior.svg"));
-        assert!(svg.contains("samples given centre and rotation (red), ratio "), "{kind}");
+        assert!(svg.contains("samples given centre and rotation (blue), ratio "), "{kind}");
         let scores = place.line(&format!("log-prob {kind} x.npy --given y.csv --device cpu")).good().stdout;
         assert_eq!(scores.lines().count(), 3, "{scores}");
     }

@@ -15,6 +15,9 @@ fn a_run_is_evaluated_on_its_own_data() {
         assert!(done.stdout.lines().any(|line| line.starts_with(measure)), "{measure}: {}", done.stdout);
     }
     assert!(!done.stdout.contains("IoU"), "a table has no shapes: {}", done.stdout);
+    assert!(done.stdout.contains("Measured on ") && done.stdout.contains("pairs of batches"), "{}", done.stdout);
+    let done = place.line("evaluate run --device cpu --batches 0 --draws 7").good();
+    assert!(done.stderr.contains("--fitted and --draws are for shapes"), "{}", done.stderr);
     let json = place.line("evaluate run --device cpu --json --batches 1").good().stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let manifest: serde_json::Value = serde_json::from_str(&place.text("run/manifest.json")).expect("JSON");
@@ -23,6 +26,8 @@ fn a_run_is_evaluated_on_its_own_data() {
 
     place.line("evaluate run/model.safetensors").fails(1, &["run folder"]);
     place.line("evaluate missing").fails(1, &["missing"]);
+    std::fs::create_dir_all(place.path("many/runs")).unwrap();
+    place.line("evaluate many").fails(1, &["many", "not a run folder", "many/runs"]);
     place.line("evaluate run --fitted 9 --correlated 8").fails(2, &["fitted", "correlated"]);
     place.line("evaluate run --batch-rows 1").fails(2, &["batch_rows", "at least 2"]);
     assert!(!place.line("evaluate run --batches 0").good().stdout.contains("MMD"));
@@ -40,6 +45,8 @@ fn a_figure_without_a_model_is_drawn_at_once() {
     assert_eq!(place.names("paper/figures"), ["fourier.md", "fourier.png", "fourier.svg"]);
     assert!(place.text("paper/README.md").contains("![fourier](figures/fourier.png)"));
     place.line("reproduce nothing").fails(2, &["nothing", "lens_unconditional", "fourier"]);
+    place.line("reproduce all nothing").fails(2, &["nothing", "lens_unconditional", "fourier"]);
+    place.line("reproduce fourier --only rnvp --out paper").fails(2, &["--only", "rnvp"]);
     for runs in ["0", "18446744073709551615"] {
         place.line(&format!("reproduce fourier --runs {runs} --out paper")).fails(2, &["--runs"]);
     }
@@ -59,6 +66,49 @@ fn data_sets_without_files_are_named_in_their_rows() {
     // A folder that holds none of them is no help.
     place.line("reproduce uci --out paper --device cpu --uci .").good();
     assert_eq!(place.text("paper/tables/uci.md"), table);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_leaves_its_rows_out() {
+    let place = Place::new();
+    power(&place, 3000, 0);
+    place.write("uci/MiniBooNE_PID.txt", "no numbers\n");
+    let settings =
+        "--set train.epochs=2 --set train.warmup_epochs=1 --set train.batches_per_epoch=3 --set train.batch=100";
+    let command = format!("reproduce uci --out paper --device cpu --only power-rnvp-4,miniboone {settings}");
+    for (uci, only) in [("uci".to_owned(), ""), (place.path("uci").display().to_string(), "again")] {
+        let done = place.line(&format!("{command} --uci {uci}"));
+        assert_eq!(done.code, Some(1), "{only}: {}", done.stderr);
+        assert_eq!(done.stderr.matches("MiniBooNE_PID.txt: is not laid out").count(), 1, "{}", done.stderr);
+        assert!(!done.stderr.contains("has no files"), "gas is not asked for: {}", done.stderr);
+        let table = place.text("paper/README.md");
+        let row = |start: &str| table.lines().find(|line| line.starts_with(start)).expect("a row").to_owned();
+        assert!(row("| MINIBOONE | 4 | RealNVP |").contains("file cannot be read"), "{table}");
+        assert!(!row("| POWER | 4 | RealNVP |").contains("not run"), "{table}");
+        assert!(row("| GAS | 4 | RealNVP |").contains("needs "), "{table}");
+    }
+}
+
+#[test]
+fn folders_and_settings_are_looked_at_before_anything_is_made() {
+    let place = Place::new();
+    place.write("file", "x");
+    std::fs::create_dir(place.path("run")).unwrap();
+    place.write("run/config.toml", "");
+    let lens = "reproduce lens_unconditional --device cpu";
+    for (more, words) in [
+        ("--out file", ["--out", "is a file"]),
+        ("--out run", ["--out", "run folder"]),
+        ("--out new --uci nowhere", ["--uci", "nowhere"]),
+        ("--out new --set train.epochs=abc", ["train.epochs", "abc"]),
+    ] {
+        place.line(&format!("{lens} {more}")).fails(2, &words);
+    }
+    // A setting of Lens shapes alone is not one of the Cross, which comes later.
+    let both = "reproduce lens_unconditional samples_cross --device cpu --out new --set data.outline=arc";
+    place.line(both).fails(2, &["data.outline"]);
+    assert!(!place.path("new").exists());
+    assert_eq!(place.names("run"), ["config.toml"]);
 }
 
 #[test]

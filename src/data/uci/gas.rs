@@ -114,7 +114,10 @@ fn raw(path: &Path, seed: u32) -> Result<(Vec<f64>, usize)> {
     let rows = lines::count(path)?.saturating_sub(1);
     let mut lines = Lines::open(path)?;
     if !lines.next()?.is_some_and(|line| line.text.starts_with(b"Time (seconds)")) {
-        return Err(Error::format(path, "is not ethylene_CO.txt, whose first line begins with `Time (seconds)`"));
+        return Err(Error::format(
+            path,
+            "is not laid out as ethylene_CO.txt, whose first line begins with `Time (seconds)`",
+        ));
     }
     let Ok(count) = u32::try_from(rows) else {
         return Err(Error::format(path, "has 2^32 rows or more"));

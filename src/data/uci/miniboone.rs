@@ -69,8 +69,7 @@ fn raw(path: &Path) -> Result<Vec<f64>> {
         cells.next().is_none().then_some(counts)
     });
     let Some((signal, _)) = counts else {
-        let what =
-            "is not MiniBooNE_PID.txt, whose first line has two numbers: of signal events, and of background events";
+        let what = "is not laid out as MiniBooNE_PID.txt, whose first line has two numbers: of signal events, and of background events";
         return Err(Error::format(path, what));
     };
     let mut values = Vec::new();

@@ -28,7 +28,7 @@ mod protocol;
 mod random_state;
 mod source;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -86,9 +86,9 @@ impl Uci {
         source::names(self)
     }
 
-    /// Whether its file, or a folder that holds it, is there.
-    pub fn is_at(self, path: &Path) -> bool {
-        source::find(self, path).is_ok()
+    /// Its file: `path` itself, or the one in that folder, where it is there.
+    pub fn file_at(self, path: &Path) -> Option<PathBuf> {
+        source::find(self, path).ok()
     }
 
     /// Reads the data set from its file, or from a folder that holds it. `seed` is that of NumPy's generator: the

@@ -86,7 +86,8 @@ fn raw(path: &Path) -> Result<(Vec<f64>, Vec<String>)> {
     let mut lines = Lines::open(path)?;
     let is_header = |line: Line<'_>| line.text.split(|&b| b == b';').eq(HEADER.iter().map(|name| name.as_bytes()));
     if !lines.next()?.is_some_and(is_header) {
-        let what = format!("is not household_power_consumption.txt, whose first line is {}", HEADER.join(";"));
+        let what =
+            format!("is not laid out as household_power_consumption.txt, whose first line is {}", HEADER.join(";"));
         return Err(Error::format(path, what));
     }
     let mut values = Vec::new();

@@ -7,6 +7,7 @@ use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::correlation::Correlation;
 use crate::paper::lab::Lab;
+use crate::paper::model::Model;
 use crate::report::{
     ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, fourier_blocks, gallery, single_precision,
 };
@@ -17,7 +18,7 @@ const CORRELATED: usize = 100_000;
 const POINTS: usize = 256;
 const SEED: u64 = 1;
 
-pub(super) fn data_sets(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+pub(super) fn data_sets(lab: &mut Lab<'_>, _: &[Model], path: &Path) -> Result<bool> {
     let lens = row("Lens shapes: M = 2, 20 coefficients", lab.lens()?)?;
     let cross = row("Cross shapes: M = 12, 100 coefficients", Shapes::Cross)?;
     let legend = [(Ink::Curve, "Fourier curve of a row"), (Ink::Red, "shape that it approximates")];

@@ -15,7 +15,7 @@ use crate::measure::held_out;
 use crate::paper::lab::{Found, Lab};
 use crate::paper::model::{Family, Model};
 use crate::report::{
-    ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, Outline, cross_axes, fourier_blocks, gallery,
+    ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, Outline, cross_axes, fourier_blocks, gallery, grouped,
     lens_diameters, single_precision,
 };
 
@@ -27,31 +27,25 @@ const POINTS: usize = 256;
 const BEST_FIT: (Ink, &str) = (Ink::Red, "true shape that fits best");
 const SAMPLE: (Ink, &str) = (Ink::Curve, "sample");
 
-pub(super) fn lens(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
-    let models = [Family::RealNvp, Family::Recursive].map(|family| Model::new(Preset::Lens, family, 2));
-    drawn(lab, path, &models, &[SAMPLE, BEST_FIT])
+pub(super) fn lens_models() -> Vec<Model> {
+    [Family::RealNvp, Family::Recursive].map(|family| Model::new(Preset::Lens, family, 2)).into()
 }
 
-pub(super) fn cross(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
-    let models = [Family::RealNvp, Family::Recursive].map(|family| Model::new(Preset::Cross, family, 4));
-    drawn(lab, path, &models, &[SAMPLE, BEST_FIT])
+pub(super) fn cross_models() -> Vec<Model> {
+    [Family::RealNvp, Family::Recursive].map(|family| Model::new(Preset::Cross, family, 4)).into()
 }
 
-pub(super) fn deep(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
+pub(super) fn deep_models() -> Vec<Model> {
     let plain = [4, 8, 16, 32].map(|blocks| Model::new(Preset::Cross, Family::RealNvp, blocks));
-    let recursive = Model::new(Preset::Cross, Family::Recursive, 4);
-    drawn(lab, path, &[&plain[..], &[recursive]].concat(), &[SAMPLE, BEST_FIT])
+    plain.into_iter().chain([Model::new(Preset::Cross, Family::Recursive, 4)]).collect()
 }
 
-pub(super) fn lens_given(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
-    let own = (Ink::Green, "its largest diameter");
-    let seen = (Ink::Red, "the diameter that was observed");
-    drawn(lab, path, &given(Preset::Lens, [1, 4]), &[SAMPLE, own, seen])
+pub(super) fn lens_given_models() -> Vec<Model> {
+    given(Preset::Lens, [1, 4])
 }
 
-pub(super) fn cross_given(lab: &mut Lab<'_>, path: &Path) -> Result<bool> {
-    let seen = (Ink::Green, "axes that were observed");
-    drawn(lab, path, &given(Preset::Cross, [4, 8]), &[SAMPLE, seen, BEST_FIT])
+pub(super) fn cross_given_models() -> Vec<Model> {
+    given(Preset::Cross, [4, 8])
 }
 
 fn given(data: Preset, blocks: [u32; 2]) -> Vec<Model> {
@@ -59,7 +53,23 @@ fn given(data: Preset, blocks: [u32; 2]) -> Vec<Model> {
     blocks.into_iter().flat_map(families).collect()
 }
 
-fn drawn(lab: &mut Lab<'_>, path: &Path, models: &[Model], legend: &[(Ink, &str)]) -> Result<bool> {
+/// Samples over the true shapes that fit them best.
+pub(super) fn over_best_fits(lab: &mut Lab<'_>, models: &[Model], path: &Path) -> Result<bool> {
+    drawn(lab, models, path, &[SAMPLE, BEST_FIT])
+}
+
+pub(super) fn lens_given(lab: &mut Lab<'_>, models: &[Model], path: &Path) -> Result<bool> {
+    let own = (Ink::Green, "its largest diameter");
+    let seen = (Ink::Blue, "a diameter as long as observed");
+    drawn(lab, models, path, &[SAMPLE, own, seen])
+}
+
+pub(super) fn cross_given(lab: &mut Lab<'_>, models: &[Model], path: &Path) -> Result<bool> {
+    let seen = (Ink::Blue, "axes that were observed");
+    drawn(lab, models, path, &[SAMPLE, seen, BEST_FIT])
+}
+
+fn drawn(lab: &mut Lab<'_>, models: &[Model], path: &Path, legend: &[(Ink, &str)]) -> Result<bool> {
     let mut rows = Vec::new();
     for model in models {
         let Some(row) = row(lab, model)? else { return Ok(false) };
@@ -101,7 +111,7 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
     let map = if finite < 2 { None } else { Some(difference(&x, &samples, shapes.dim())?) };
     let seen = y.as_deref().unwrap_or_default();
     Ok(Some(GalleryRow {
-        title: format!("{name}, {} parameters", flow.parameters()),
+        title: format!("{name}, {} parameters", grouped(flow.parameters())),
         outlines: outlines(shapes, &samples, seen)?,
         map,
         labels: fourier_blocks(shapes.order()),
@@ -137,7 +147,7 @@ fn outlines(shapes: Shapes, samples: &[f32], seen: &[f32]) -> Result<Vec<Outline
                     Outline { points, measured, observed, reference: None }
                 }
                 (Shapes::Cross, Some(y)) => {
-                    Outline { points, measured: cross_axes(&curve, y), observed: Vec::new(), reference: fitted()? }
+                    Outline { points, measured: Vec::new(), observed: cross_axes(&curve, y), reference: fitted()? }
                 }
             })
         })

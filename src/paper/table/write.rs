@@ -13,6 +13,7 @@ use crate::paper::lab::{Absent, Lab};
 use crate::paper::published::{self, Numbers};
 use crate::paper::result::Measured;
 use crate::paper::settings_in_words;
+use crate::report::grouped;
 
 /// A row with what was measured of it.
 struct Filled<'a> {
@@ -76,13 +77,14 @@ fn body(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>], numbers: &Numbers) ->
         if several_sets {
             cells.insert(0, row.model.data.name().to_uppercase());
         }
-        cells.push(parameters(results));
+        cells.push(parameters(results).map_or(String::new(), grouped));
         for (k, &metric) in table.metrics.iter().enumerate() {
             cells.push(match results {
                 Ok(all) => ours(all, metric),
                 Err(Absent::NoFile(names)) if k == 0 => format!("needs {names}"),
+                Err(Absent::Unreadable) if k == 0 => "file cannot be read".into(),
                 Err(Absent::NotRun) if k == 0 => "not run".into(),
-                Err(_) => String::new(),
+                Err(_) => "–".into(),
             });
             let paper = numbers.get(&row.key).and_then(|row| row.get(&metric));
             cells.push(paper.map_or(String::new(), |value| {
@@ -100,9 +102,8 @@ fn line(text: &mut String, cells: &[String]) {
     text.push_str(&format!("| {} |\n", cells.join(" | ")));
 }
 
-fn parameters(results: &Result<Vec<Measured>, Absent>) -> String {
-    let found = results.as_ref().ok().and_then(|all| all.iter().map(|m| m.parameters).find(|p| *p > 0));
-    found.map_or(String::new(), |p| p.to_string())
+fn parameters(results: &Result<Vec<Measured>, Absent>) -> Option<usize> {
+    results.as_ref().ok().and_then(|all| all.iter().map(|m| m.parameters).find(|p| *p > 0))
 }
 
 fn ours(results: &[Measured], metric: Metric) -> String {
@@ -148,24 +149,21 @@ fn summary(results: &[Measured], metric: Metric) -> Option<Summary> {
     Some(Summary { mean, deviation: (values.len() > 1).then(|| (square / (n - 1.0)).sqrt()), runs: values.len() })
 }
 
-/// What a reader needs to know of the numbers.
+/// What a reader needs to know of the numbers, as a list.
 fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
     let results = || rows.iter().filter_map(|row| row.results.as_ref().ok()).flatten();
-    let mut text = String::new();
-    let runs = rows.iter().filter_map(|row| row.results.as_ref().ok()).map(Vec::len).max().unwrap_or(0);
-    let _ = writeln!(
-        text,
-        "{} Ours: {}. A column `paper` has the number of the paper.",
-        settings_in_words(lab.request),
-        match runs {
-            0 => "nothing was run yet".to_owned(),
-            1 => "one training run".to_owned(),
-            n => format!("mean ± deviation of up to {n} training runs"),
-        }
-    );
+    let mut notes = vec![settings_in_words(lab.request)];
+    let runs = || rows.iter().filter_map(|row| row.results.as_ref().ok()).map(Vec::len);
+    let ours = match (runs().min(), runs().max()) {
+        (_, None | Some(0)) => "nothing was run yet".to_owned(),
+        (_, Some(1)) => "one training run".to_owned(),
+        (least, Some(most)) if least == Some(most) => format!("mean ± deviation of {most} training runs"),
+        (_, Some(most)) => format!("mean ± deviation of up to {most} training runs"),
+    };
+    notes.push(format!("Ours: {ours}. A column `paper` has the number of the paper."));
     for metric in table.metrics {
         let better = if metric.rises() { "higher" } else { "lower" };
-        let _ = writeln!(text, "{}: {}; {better} is better.", metric.name(), metric.meaning());
+        notes.push(format!("{}: {}; {better} is better.", metric.name(), metric.meaning()));
     }
     if table.metrics.contains(&Metric::Iou) {
         // `eval::fit`.
@@ -173,49 +171,53 @@ fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
             Some(Preset::Cross) => "0.91 and 0.16",
             _ => "0.94 and 0.08",
         };
-        let _ = writeln!(
-            text,
+        notes.push(format!(
             "Contours of few coefficients round the corners of their shapes: rows of the data with the noise of the \
              training have an IoU and an H-dist of about {ceiling}, as a perfect model would have. The paper's H-dist is \
              below that, so it is measured in another way than ours."
-        );
+        ));
     }
     let mmd = results().find(|m| m.protocol.batches > 0);
     if table.metrics.contains(&Metric::Mmd)
         && rows[0].row.model.is_conditional()
         && let Some(Measured { protocol, .. }) = mmd
     {
-        let _ = writeln!(
-            text,
-            "MMD is the mean over {} observations, against the {} nearest of {} draws of the prior; the paper takes 1000, \
-             4000 and 100000000.",
-            protocol.batches, protocol.batch_rows, protocol.draws
-        );
+        notes.push(format!(
+            "MMD is the mean over {} observations, against the {} nearest of {} draws of the prior; the paper takes 1,000, \
+             4,000 and 100,000,000.",
+            grouped(protocol.batches),
+            grouped(protocol.batch_rows),
+            grouped(usize::try_from(protocol.draws).unwrap_or(usize::MAX))
+        ));
     }
+    notes.extend(published::remark(table.name).map(str::to_owned));
     let own_rate = lab.request.set.iter().any(|set| set.starts_with("train.lr"));
     if !own_rate && table.rows.iter().any(|row| row.model.begins_slower()) {
-        let _ = writeln!(
-            text,
+        notes.push(
             "Models of 16 and 32 blocks begin with a learning rate of 0.001 instead of 0.01, as some of the paper's did."
+                .into(),
         );
     }
     for measured in results() {
         let broken = measured.scores.map_or(0, |scores| scores.not_finite);
         if broken > 0 {
             let (model, run) = (&measured.model, measured.run);
-            let _ = writeln!(
-                text,
+            notes.push(format!(
                 "{model}, run {run}: {broken} samples were no finite numbers and are no part of the measures."
-            );
+            ));
         }
     }
+    let mut unreadable: Vec<_> = rows.iter().filter_map(|row| lab.why_unreadable(&row.row.model)).collect();
+    unreadable.sort_unstable();
+    unreadable.dedup();
+    notes.extend(unreadable.into_iter().map(str::to_owned));
     let mut made: Vec<_> = results().map(|m| format!("{} on {}", m.date, m.device)).collect();
     made.sort();
     made.dedup();
     if !made.is_empty() {
-        let _ = writeln!(text, "Measured {}.", made.join("; "));
+        notes.push(format!("Measured {}.", made.join("; ")));
     }
-    text
+    notes.into_iter().map(|note| format!("- {note}\n")).collect()
 }
 
 /// One line for each model and measure; `runs` are those in the mean.
@@ -236,7 +238,7 @@ fn csv(table: &Table, rows: &[Filled<'_>], numbers: &Numbers) -> String {
                 model.data.name(),
                 model.blocks,
                 model.label(),
-                parameters(results),
+                parameters(results).map_or(String::new(), |p| p.to_string()),
                 metric.key(),
                 cell(ours.as_ref().map(|s| s.mean)),
                 cell(ours.as_ref().and_then(|s| s.deviation)),

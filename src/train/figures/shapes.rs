@@ -56,12 +56,12 @@ pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Datase
     let all = |rows: &[f32]| rows.chunks_exact(shapes.dim()).map(outline).collect::<Result<Vec<_>>>();
     let (title, beside) = match shapes {
         Shapes::Lens(_) => (
-            format!("samples given d_h = {:.2}, d_v = {:.2} (red)", seen[0], seen[1]),
+            format!("samples given d_h = {:.2}, d_v = {:.2} (blue)", seen[0], seen[1]),
             "data with nearly these; green: its own diameter",
         ),
         Shapes::Cross => (
-            format!("samples given centre and rotation (red), ratio {:.2}", seen[3]),
-            "data with nearly these; red: as on the left",
+            format!("samples given centre and rotation (blue), ratio {:.2}", seen[3]),
+            "data with nearly these; blue: as on the left",
         ),
     };
     outlines(&plots.join(picture::POSTERIOR), &all(&samples)?, &all(&data.x.outer(near))?, [&title, beside])
