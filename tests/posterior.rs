@@ -50,7 +50,7 @@ fn trained(kind: Kind) -> Flow {
     (config.model.blocks, config.model.width) = (3, Some(32));
     config.data.given = Some(Given::Columns(Columns(vec!["y1".into(), "y2".into()])));
     (config.train.epochs, config.train.batch) = (25, Some(100));
-    let data = Dataset::from_tables(&config, "linear", simulated(10_000), None).expect("data");
+    let data = Dataset::from_tables(&config, "linear", simulated(20_000), None).expect("data");
     let spec = config.model.spec(2, 2).expect("a model");
     let flow = FlowBuilder::from_spec(spec)
         .seed(1)
@@ -69,7 +69,8 @@ fn trained(kind: Kind) -> Flow {
     flow
 }
 
-/// Errors are in deviations of the posterior; 20,000 samples alone leave 0.007.
+/// Errors are in deviations of the posterior; 20,000 samples alone leave 0.007, and 20,000 rows of training up to 0.08 (of
+/// 10,000 rows four seeds left up to 0.17, and which of them passed was a matter of the processor).
 fn posterior_is_the_analytic_one(kind: Kind) {
     let flow = trained(kind);
     let n = 20_000;
