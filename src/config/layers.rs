@@ -230,6 +230,12 @@ impl Layers {
             }
             self.settings.remove(rival);
         }
+        // The function `exp` has no slope, so it displaces the one that an earlier source gave.
+        if (key, value.as_str()) == ("model.scale", Some("exp"))
+            && self.settings.get("model.slope").is_some_and(|slope| slope.layer < self.layer)
+        {
+            self.settings.remove("model.slope");
+        }
         self.settings.insert(key.into(), Setting { value, layer: self.layer, source: source.into() });
         Ok(())
     }
@@ -475,6 +481,18 @@ mod tests {
         layers.assignments(&["model.width=7".into()]).unwrap();
         let c = layers.resolve().unwrap();
         assert_eq!((c.model.width, c.model.budget, c.train.lr, c.train.seed), (Some(7), None, 0.25, 9));
+    }
+
+    #[test]
+    fn a_later_exp_displaces_a_slope_and_one_beside_it_is_an_error() {
+        assert!(message(&["model.slope=3", "model.scale=exp"]).contains("leave it out"));
+        assert!(message(&["model.scale=exp", "model.slope=3"]).contains("leave it out"));
+        for (scale, slope) in [("exp", None), ("atan", Some(3.0))] {
+            let mut layers = Layers::new();
+            layers.flags([("model.slope", "3".to_owned(), "the experiment")]).unwrap();
+            layers.assignments(&[format!("model.scale={scale}")]).unwrap();
+            assert_eq!(layers.resolve().unwrap().model.slope, slope);
+        }
     }
 
     #[test]

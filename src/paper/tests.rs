@@ -98,6 +98,9 @@ fn models_are_trained_as_the_paper_says() {
         assert_eq!(config.model.kind, kind, "{name}");
         let plain = matches!(model.family, Family::RealNvp | Family::Cinn);
         assert_eq!(config.model.depth == Depth::Levels(0), plain, "{name}");
+        assert_eq!(config.model.slope, plain.then_some(3.18), "{name}");
+        let exp = model.settings(Scale::Paper, 2, path, &["model.scale=exp".to_owned()]).unwrap();
+        assert_eq!(exp.model.slope, None, "{name}");
     }
 }
 
