@@ -102,7 +102,7 @@ impl Model {
     /// the first block of the recursive models has none: of a single block, one coefficient then stays as it is, and
     /// samples, which draw it from the normal distribution, lie far outside of the data.
     ///
-    /// Plain couplings have log-scales up to [`PLAIN_SLOPE`] pi/2 = 5, as the authors' have, and recursive ones up to 4.
+    /// Plain couplings have log-scales up to 3.18 pi/2 = 5, as the authors' have, and recursive ones up to 4.
     /// It matters for a single block: the noise of the training, 0.01, becomes 1 by a scale of exp(4.6). With 4, the
     /// RealNVP of one block on Lens shapes loses 0.13 of its LL.
     pub fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
