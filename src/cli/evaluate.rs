@@ -157,7 +157,7 @@ fn lines(scores: &Scores) -> String {
 fn how(scores: &Scores, protocol: &Protocol, accepted: bool) -> String {
     let [batches, rows, fitted, correlated] =
         [protocol.batches, protocol.batch_rows, protocol.fitted, protocol.correlated].map(grouped);
-    let draws = grouped(usize::try_from(protocol.draws).unwrap_or(usize::MAX));
+    let draws = grouped(protocol.draws);
     let mmd = match accepted {
         true => format!(
             "MMD of {batches} observations, {rows} samples of each and the {rows} nearest of {draws} prior draws"

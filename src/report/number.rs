@@ -1,8 +1,10 @@
 //! Numbers for readers.
 
-/// With commas between groups of three digits.
+use std::fmt::Display;
+
+/// A whole number, of any width, with commas between groups of three digits; not for negative ones.
 #[must_use]
-pub fn grouped(number: usize) -> String {
+pub fn grouped(number: impl Display) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

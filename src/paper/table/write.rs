@@ -187,7 +187,7 @@ fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
              4,000 and 100,000,000.",
             grouped(protocol.batches),
             grouped(protocol.batch_rows),
-            grouped(usize::try_from(protocol.draws).unwrap_or(usize::MAX))
+            grouped(protocol.draws)
         ));
     }
     notes.extend(published::remark(table.name).map(str::to_owned));
