@@ -279,7 +279,7 @@ fn spread(s: &Spread) -> String {
 }
 
 fn rate(subject: &Subject, per_parameter: u32, gflops: f64) -> String {
-    let (params, rows) = (grouped(subject.params), grouped(subject.batch));
+    let (params, rows) = (grouped(subject.params as u64), grouped(subject.batch as u64));
     format!("speed       {gflops:.1} GFLOP/s, counted as {per_parameter} x {params} parameters x {rows} rows")
 }
 
@@ -296,7 +296,7 @@ fn device_lines(dispatches: Option<usize>, tiles: usize, bytes: Option<u64>, ms:
 fn print_kernels(times: &KernelTimes, each: bool) -> std::io::Result<()> {
     let mut out = output::stdout();
     let subject = &times.subject;
-    let rows = grouped(subject.batch);
+    let rows = grouped(subject.batch as u64);
     let what = match times.part {
         Part::Step => format!("a training step of {rows} rows"),
         Part::Sample => format!("{rows} samples"),

@@ -7,7 +7,7 @@ use clap::Args;
 use hintflow::measure::{self, Metric, Protocol, Scores};
 use hintflow::report::grouped;
 use hintflow::train::folder::read_model;
-use hintflow::train::run;
+use hintflow::train::{Dataset, run};
 use hintflow::{Error, Flow};
 use indicatif::ProgressBar;
 
@@ -35,8 +35,8 @@ Examples:
   hintflow evaluate runs/lens --quick
   hintflow evaluate runs/hint --draws 10000000 --json";
 
-/// With fewer rows the least MMD shows in the digits of tables of good models.
-const FEW_ROWS: usize = 1000;
+/// With more than one draw of these accepted, the accepted ones are rather the prior than the posterior.
+const DRAWS_OF_ONE: u64 = 100;
 
 /// The paper's measures of a trained model on its data set
 #[derive(Args)]
@@ -77,15 +77,25 @@ impl Evaluate {
         }
         let config = run::settings_of(&self.run)?;
         let file = read_model(&self.run)?;
-        let mut protocol = self.protocol();
+        let protocol = self.protocol();
         let data = measure::dataset_of_run(&self.run, &config, &file)?;
         let engine = self.device.open()?;
         let device = engine.info().name;
         let flow = Flow::from_file(file, &engine)?;
 
         let has_shapes = config.data.preset.is_some_and(|preset| preset.shapes(config.data.outline).is_some());
+        let has_abc = has_shapes && data.cond_dim > 0;
         if !has_shapes && (self.fitted.is_some() || self.draws.is_some()) {
             tracing::warn!("--fitted and --draws are for shapes, and without effect on the measures of a table");
+        }
+        let used = if has_shapes { protocol } else { self.within(&data, protocol) };
+        if has_abc && protocol.batches > 0 && protocol.draws < DRAWS_OF_ONE * protocol.batch_rows as u64 {
+            tracing::warn!(
+                "MMD compares with {} of only {} draws of the prior, which are hardly a posterior: take more --draws or \
+                 fewer --batch-rows",
+                grouped(protocol.batch_rows as u64),
+                grouped(protocol.draws)
+            );
         }
 
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| BARS.add(ProgressBar::new_spinner()));
@@ -109,23 +119,32 @@ impl Evaluate {
         if data.test.is_empty() {
             tracing::warn!("no rows are held out: compared with training rows, and without a likelihood");
         }
-        if !has_shapes {
-            protocol = protocol.within(measure::rows_of(&data));
-            let (rows, least) = (protocol.batch_rows, protocol.least_mmd());
-            if scores.mmd.is_some() && rows < FEW_ROWS {
-                tracing::warn!(
-                    "MMD is of {rows} rows: with so few, samples of the right distribution have up to {least:.3} too"
-                );
-            }
+        if !has_shapes && used.correlated < 2 {
+            tracing::warn!("there is a single row to compare with, which has no MMD and no correlations");
         }
         match self.json {
-            true => output::line(&serde_json::json!({ "scores": scores, "protocol": protocol }).to_string())?,
+            true => output::line(&serde_json::json!({ "scores": scores, "protocol": used }).to_string())?,
             false => {
-                let how = how(&scores, &protocol, has_shapes && data.cond_dim > 0);
-                output::line(&format!("{}\nMeasured on {device}{how}.", lines(&scores)))?;
+                let how = how(&scores, &used, has_abc);
+                let perfect = perfect(&scores, &used, has_abc);
+                output::line(&format!("{}\nMeasured on {device}{how}.{perfect}", lines(&scores)))?;
             }
         }
         Ok(0)
+    }
+
+    /// What is left of the protocol for a table; says so where more was asked for.
+    fn within(&self, data: &Dataset, protocol: Protocol) -> Protocol {
+        let rows = measure::rows_of(data);
+        let left = protocol.within(rows);
+        let less = |asked: Option<usize>, left: usize| asked.is_some_and(|asked| asked > left);
+        if less(self.batches, left.batches)
+            || less(self.batch_rows, left.batch_rows)
+            || less(self.correlated, left.correlated)
+        {
+            tracing::warn!("there are only {} rows to compare with, fewer than asked for", grouped(rows as u64));
+        }
+        left
     }
 
     fn protocol(&self) -> Protocol {
@@ -156,12 +175,14 @@ fn lines(scores: &Scores) -> String {
 /// Of how much the measures are; `accepted` where MMD compares with accepted draws of the prior.
 fn how(scores: &Scores, protocol: &Protocol, accepted: bool) -> String {
     let [batches, rows, fitted, correlated] =
-        [protocol.batches, protocol.batch_rows, protocol.fitted, protocol.correlated].map(grouped);
+        [protocol.batches, protocol.batch_rows, protocol.fitted, protocol.correlated].map(|n| grouped(n as u64));
     let draws = grouped(protocol.draws);
     let mmd = match accepted {
         true => format!(
-            "MMD of {batches} observations, {rows} samples of each and the {rows} nearest of {draws} prior draws"
+            "MMD of {batches} observation{}, {rows} samples of each and the {rows} nearest of {draws} prior draws",
+            if protocol.batches == 1 { "" } else { "s" }
         ),
+        false if protocol.batches == 1 => format!("MMD of a pair of batches of {rows} rows"),
         false => format!("MMD of {batches} pairs of batches of {rows} rows"),
     };
     let parts = [
@@ -170,6 +191,21 @@ fn how(scores: &Scores, protocol: &Protocol, accepted: bool) -> String {
         scores.corr.is_some().then(|| format!("Corr of {correlated} rows")),
     ];
     parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
+}
+
+/// What a model without fault would have, as a sentence; against accepted draws nobody knows.
+fn perfect(scores: &Scores, protocol: &Protocol, accepted: bool) -> String {
+    let parts: Vec<_> = [
+        (scores.mmd.is_some() && !accepted).then(|| format!("an MMD of up to {:.3}", protocol.least_mmd())),
+        scores.corr.is_some().then(|| format!("a Corr of up to {:.4}", protocol.least_corr())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("\nA model without fault would have about {} with as many rows.", parts.join(" and ")),
+    }
 }
 
 #[cfg(test)]
@@ -208,5 +244,19 @@ mod tests {
         assert!(shapes.contains("5 observations") && shapes.contains("200,000 prior draws"), "{shapes}");
         assert!(shapes.contains("IoU and H-dist of 100 shapes"), "{shapes}");
         assert_eq!(how(&Scores::default(), &Protocol::QUICK, true), "");
+        let one = Protocol { batches: 1, ..Protocol::QUICK };
+        assert!(how(&scores, &one, false).contains("MMD of a pair of batches"));
+        assert!(how(&scores, &one, true).contains("MMD of 1 observation, "));
+    }
+
+    #[test]
+    fn numbers_of_a_model_without_fault_are_told_of_what_has_them() {
+        let scores = Scores { mmd: Some(0.1), corr: Some(0.1), ..Scores::default() };
+        let table = Protocol::PAPER.within(300);
+        let text = perfect(&scores, &table, false);
+        assert!(text.contains("an MMD of up to 0.018 and a Corr of up to 0.0651 with"), "{text}");
+        let text = perfect(&scores, &Protocol::PAPER, true);
+        assert!(!text.contains("MMD") && text.contains("a Corr of up to 0.0011"), "{text}");
+        assert_eq!(perfect(&Scores::default(), &table, false), "");
     }
 }

@@ -24,7 +24,9 @@ pub(super) fn listen() -> anyhow::Result<()> {
             None => {
                 *first = Some(Instant::now());
                 STOP.store(true, Ordering::Relaxed);
-                tracing::info!("stopping after this step; Ctrl-C again stops at once, without saving");
+                tracing::info!(
+                    "stopping after this step, or this part of a measurement; Ctrl-C again stops at once, without saving"
+                );
             }
             Some(then) if then.elapsed() < TOGETHER => {}
             Some(_) => std::process::exit(EXIT_CODE.into()),

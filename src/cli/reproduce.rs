@@ -72,7 +72,7 @@ pub(super) struct Reproduce {
     /// Train only models with one of these parts in their names: rnvp-4,hint
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
-    /// A setting of every training, on top of the experiments' own; may be repeated
+    /// A setting of every training, on top of the experiments' own; may be repeated. Settings in the environment have no effect
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
@@ -96,13 +96,14 @@ impl Reproduce {
         let engine = self.device.open()?;
         interrupt::listen()?;
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+        let only: Vec<String> = self.only.iter().map(|part| part.trim().to_owned()).collect();
         let request = Request {
             items: &items,
             scale,
             runs,
             out: &out,
             uci: self.uci.as_deref(),
-            only: &self.only,
+            only: &only,
             set: &self.set,
             command: &command,
             stop: &interrupt::STOP,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hintflow::config::{Config, Layers, Preset, keys};
+use hintflow::data::uci::Uci;
 use hintflow::train::folder::RunFolder;
 use hintflow::train::run::{self, Options};
 use hintflow::{Error, Result};
@@ -223,11 +224,20 @@ fn source_key(source: &str) -> Result<&'static str> {
         return Ok("data.preset");
     }
     let path = Path::new(source);
+    if let Some(set) = Uci::of_text(path) {
+        let name = set.name();
+        let what = format!(
+            "{source} is the file of {name}, not a plain table: `hintflow train {name} --set data.path={source}`"
+        );
+        return Err(Error::config("data.path", what));
+    }
     if path.extension().is_some() || path.components().count() > 1 || path.exists() {
         return Ok("data.path");
     }
     let presets = Preset::ALL.map(Preset::name).join(", ");
-    let what = format!("`{source}` is neither a data set of the paper ({presets}) nor a table (.csv, .npy)");
+    let what = format!(
+        "`{source}` is neither a data set of the paper ({presets}, in small letters) nor a table (.npy, .csv, .txt, .tsv, .dat)"
+    );
     Err(Error::config("data.path", what))
 }
 

@@ -24,7 +24,7 @@ pub const KEYS: &[Key] = &[
     key("model.mixing", "orthogonal map of a block: \"fixed\", \"householder\" (trained) or \"none\""),
     key("model.mix_first", "whether the first block has one too"),
     key("model.scale", "log-scale function: \"atan\" (bounded) or \"exp\""),
-    key("model.slope", "slope of \"atan\", 2.544"),
+    key("model.slope", "slope of \"atan\", 2.544: log-scales within +-4 (slope pi/2)"),
     key("model.init_sigma", "deviation of the initial weights"),
     key("model.init", "a model file to start from (--init)"),
     key("train.epochs", "number of epochs"),

@@ -194,6 +194,11 @@ impl Layers {
             }
             insert(&mut table, key, setting.value.clone());
         }
+        // The function `exp` has no slope, so it displaces that of an earlier source or of the model file.
+        let layer = |key| self.settings.get(key).map_or(0, |setting: &Setting| setting.layer);
+        if self.given("model.scale").as_deref() == Some("exp") && layer("model.slope") < layer("model.scale") {
+            remove(&mut table, "model.slope");
+        }
         let config: Config =
             Value::Table(table).try_into().unwrap_or_else(|e| unreachable!("each setting fits, but not all: {e}"));
         config.validate()?;
@@ -229,12 +234,6 @@ impl Layers {
                 return Err(Error::config(key, format!("{message} ({sources}); give only one of them")));
             }
             self.settings.remove(rival);
-        }
-        // The function `exp` has no slope, so it displaces the one that an earlier source gave.
-        if (key, value.as_str()) == ("model.scale", Some("exp"))
-            && self.settings.get("model.slope").is_some_and(|slope| slope.layer < self.layer)
-        {
-            self.settings.remove("model.slope");
         }
         self.settings.insert(key.into(), Setting { value, layer: self.layer, source: source.into() });
         Ok(())

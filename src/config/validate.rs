@@ -69,7 +69,7 @@ impl Config {
             if m.scale == ScaleKind::Exp {
                 return Err(Error::config(
                     "model.slope",
-                    "belongs to model.scale = \"atan\"; with \"exp\" leave it out",
+                    "belongs to model.scale = \"atan\"; with \"exp\" leave it out, or set model.scale = \"atan\" too",
                 ));
             }
         }

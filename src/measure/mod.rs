@@ -59,19 +59,27 @@ impl Protocol {
     /// Enough to see the course, in seconds.
     pub const QUICK: Self = Self { batches: 5, batch_rows: 1000, fitted: 100, correlated: 20_000, draws: 200_000 };
 
-    /// What is left of it where there are only so many rows to compare with.
+    /// What is left of it for a table, where there are only so many rows to compare with, and nothing to fit or accept.
     #[must_use]
     pub fn within(self, rows: usize) -> Self {
         let correlated = self.correlated.min(rows);
         let batch_rows = self.batch_rows.min(correlated).max(1);
         let batches = self.batches.min(correlated / batch_rows);
-        Self { batches, batch_rows, correlated, fitted: self.fitted.min(correlated), ..self }
+        Self { batches, batch_rows, correlated, fitted: 0, draws: 0 }
     }
 
     /// About the mean MMD of samples from the distribution of the data itself, at most: the estimate counts each row's
     /// likeness to itself.
     pub fn least_mmd(&self) -> f64 {
         2.0 * AT_ZERO / self.batch_rows as f64
+    }
+
+    /// About the `Corr` of samples from the distribution of the data itself, at most.
+    ///
+    /// Of n rows of independent normal columns a correlation has a variance of 1/n; the mean absolute difference of two
+    /// such numbers is 2 / sqrt(pi n). Where columns are correlated it is less.
+    pub fn least_corr(&self) -> f64 {
+        2.0 / (std::f64::consts::PI * self.correlated as f64).sqrt()
     }
 
     /// Refuses numbers that leave nothing to measure, or that no memory can hold; `abc` says whether draws are to be
@@ -97,6 +105,10 @@ impl Protocol {
                 let what = format!("is {}, of {} accepted draws each; take fewer", self.batches, self.batch_rows);
                 Err(Error::config("batches", what))
             }
+            None if abc && self.draws > MOST_DRAWS => {
+                let what = format!("is {}, must be at most {MOST_DRAWS}", self.draws);
+                Err(Error::config("draws", what))
+            }
             None if abc && self.batches > 0 && self.draws < self.batch_rows as u64 => {
                 let what = format!("is {}, of which {} cannot be accepted; draw more", self.draws, self.batch_rows);
                 Err(Error::config("draws", what))
@@ -105,6 +117,9 @@ impl Protocol {
         }
     }
 }
+
+/// Draws of the prior: days of work.
+const MOST_DRAWS: u64 = 100_000_000_000;
 
 /// Accepted draws of all observations together.
 const MOST_ACCEPTED: usize = 100_000_000;

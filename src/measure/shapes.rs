@@ -34,6 +34,9 @@ pub(crate) fn held_out(
     Ok((x, y))
 }
 
+/// Samples that are drawn between two words about how far it is, which may stop it.
+const TOLD_EVERY: usize = 50_000;
+
 /// A model of shapes and what it is measured on.
 pub(super) struct Subject<'a> {
     pub(super) flow: &'a Flow,
@@ -48,14 +51,8 @@ impl Subject<'_> {
         let dim = self.shapes.dim();
         let conditional = self.flow.spec().kind != Kind::Flow;
 
-        tell(&format!("samples and correlations of {} rows", self.protocol.correlated))?;
-        let rows = self.protocol.correlated;
-        let (data, seen) = held_out(self.shapes, self.config, rows, conditional)?;
-        let samples = match seen {
-            None => self.flow.sample(rows, self.seed())?,
-            // One sample for the observations of each row.
-            Some(seen) => self.flow.given(&seen)?.sample(1, self.seed())?,
-        };
+        let (data, seen) = held_out(self.shapes, self.config, self.protocol.correlated, conditional)?;
+        let samples = self.samples(seen.as_deref(), tell)?;
         let broken = not_finite(&samples, dim);
         let correlation = |rows: &[f32]| Correlation::of(rows, dim);
         // Of a model whose samples are no numbers there is nothing to compare.
@@ -82,6 +79,25 @@ impl Subject<'_> {
             not_finite: broken + skipped,
             ..scores
         })
+    }
+
+    /// As many samples as are correlated, one for each row of observations `seen` where there are some.
+    fn samples(&self, seen: Option<&[f32]>, tell: &mut Tell<'_>) -> Result<Vec<f32>> {
+        let rows = self.protocol.correlated;
+        let mut samples = Vec::with_capacity(rows * self.shapes.dim());
+        for first in (0..rows).step_by(TOLD_EVERY) {
+            tell(&format!("samples and correlations: {first} of {rows} rows"))?;
+            let part = first..rows.min(first + TOLD_EVERY);
+            samples.extend(match seen {
+                None => self.flow.sample_from(part.len(), self.seed(), first as u64)?,
+                Some(seen) => {
+                    let dim = seen.len() / rows;
+                    let seen = &seen[part.start * dim..part.end * dim];
+                    self.flow.given(seen)?.numbered_from(first as u32).sample(1, self.seed())?
+                }
+            });
+        }
+        Ok(samples)
     }
 
     /// Seed of the samples.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
-use super::result::{Measured, difference};
+use super::result::{Measured, difference, other_settings};
 use super::{Family, Model, Request, Watcher};
 use crate::config::{Config, Preset};
 use crate::data::Shapes;
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, ModelFile};
 use crate::measure;
-use crate::train::folder::{complete, has_diverged, read_model};
+use crate::train::folder::{MODEL, complete, has_diverged, read_model};
 use crate::train::run::{self, Options};
 use crate::train::{clock, settings_that_matter};
 
@@ -105,11 +105,13 @@ impl<'a> Lab<'a> {
         }
         let place = match self.request.uci {
             Some(folder) => format!("{} has no files of", folder.display()),
-            None => "--uci names no folder with the files of".to_owned(),
+            None => "without --uci, the folder of their files, there are none of".to_owned(),
         };
         let text = format!(
-            "{place} {}, which are not measured; `hintflow train` with such a name says where to get its file",
-            sets.join(", ")
+            "{place} {}, which are not measured; `hintflow train {}` says where to get {}",
+            sets.join(", "),
+            sets[0],
+            if sets.len() == 1 { "it" } else { "it, and so for the others" }
         );
         self.watcher.warning(&text);
     }
@@ -119,7 +121,10 @@ impl<'a> Lab<'a> {
         let file = model.data.uci().zip(self.request.uci).and_then(|(set, folder)| set.file_at(folder));
         match (self.measure(model, run), file) {
             (Err(error), Some(file)) if is_of_file(&error, &file) => {
-                let text = error.to_string();
+                let text = match &error {
+                    Error::Config { .. } => format!("{} has too few rows: {error}", file.display()),
+                    _ => error.to_string(),
+                };
                 self.watcher.warning(&format!("{text}; {} is not measured", model.data.name()));
                 self.unreadable.push((model.data, text));
                 Ok(())
@@ -156,12 +161,8 @@ impl<'a> Lab<'a> {
     /// What was measured of all runs of a model, of more than are asked for now too; or why there is nothing.
     pub(super) fn results(&self, model: &Model) -> Result<Result<Vec<Measured>, Absent>> {
         let mut all = Vec::new();
-        for run in 1.. {
-            match self.measured(model, run)? {
-                Some(measured) => all.push(measured),
-                None if run < self.request.runs => {}
-                None => break,
-            }
+        for run in self.runs_with_results(model)? {
+            all.extend(self.measured(model, run)?);
         }
         Ok(match (all.is_empty(), self.missing_file(model)) {
             (false, _) => Ok(all),
@@ -169,6 +170,25 @@ impl<'a> Lab<'a> {
             (true, None) if self.why_unreadable(model).is_some() => Err(Absent::Unreadable),
             (true, None) => Err(Absent::NotRun),
         })
+    }
+
+    /// Numbers of the runs of which there are files of results, from the least.
+    fn runs_with_results(&self, model: &Model) -> Result<Vec<u64>> {
+        let folder = self.request.out.join("results");
+        let failed = |e| Error::io("read", &folder, e);
+        let mut runs = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let file = entry.map_err(failed)?.file_name();
+            let number = file.to_str().and_then(|file| file.strip_suffix(".json")?.rsplit_once("-s"));
+            if let Some((name, number)) = number
+                && name == model.name()
+                && let Ok(run @ 1..) = number.parse()
+            {
+                runs.push(run);
+            }
+        }
+        runs.sort_unstable();
+        Ok(runs)
     }
 
     /// The first run of a model, trained if need be.
@@ -242,10 +262,7 @@ impl<'a> Lab<'a> {
             let mut found = run::settings_of(&folder)?;
             complete(&folder, &mut config);
             if let Some(key) = difference(&settings_of(&config)?, &settings_of(&found)?) {
-                let what = format!(
-                    "was trained with another `{key}` than --scale, --set or this version gives it; choose another --out, or remove the folder"
-                );
-                return Err(Error::format(folder, what));
+                return Err(Error::format(folder, other_settings(&key)));
             }
             if has_diverged(&folder) {
                 return Ok(self.diverged(model, run));
@@ -266,10 +283,12 @@ impl<'a> Lab<'a> {
             run::start(config, self.engine, options, self.watcher.observer())
         };
         match outcome {
-            Ok(outcome) if outcome.finished => Ok(Trained::Model(Box::new(read_model(&folder)?))),
+            Ok(outcome) if outcome.finished => {
+                read_model(&folder).map(|file| Trained::Model(Box::new(file))).map_err(|error| advised(error, &folder))
+            }
             Ok(_) => Ok(Trained::Stopped),
             Err(Error::Diverged { .. }) => Ok(self.diverged(model, run)),
-            Err(error) => Err(error),
+            Err(error) => Err(advised(error, &folder)),
         }
     }
 
@@ -314,12 +333,30 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Whether an error is that of a file. Trainings name their files with absolute paths.
+/// An error about a file of a run, with what to do about it here: it may have advice for trainings by hand.
+fn advised(error: Error, folder: &Path) -> Error {
+    match error {
+        Error::Format { path, what } if path.ends_with(MODEL) && is_in(&path, folder) => Error::format(
+            path,
+            format!("{what}; remove it, and the same command makes it again of the last checkpoint"),
+        ),
+        Error::Format { path, what } if is_in(&path, folder) => {
+            Error::format(path, format!("{what}; here: to train it again, remove {}", folder.display()))
+        }
+        other => other,
+    }
+}
+
+/// Whether a path is that of a folder or in it. Trainings name their files with absolute paths.
+fn is_in(path: &Path, folder: &Path) -> bool {
+    matches!((std::path::absolute(path), std::path::absolute(folder)), (Ok(path), Ok(folder)) if path.starts_with(&folder))
+}
+
+/// Whether an error is that of a file: its own, or a batch of the experiment that is larger than all its rows.
 fn is_of_file(error: &Error, file: &Path) -> bool {
     match error {
-        Error::Io { path, .. } | Error::Format { path, .. } | Error::Cell { path, .. } => {
-            std::path::absolute(path).ok() == std::path::absolute(file).ok()
-        }
+        Error::Io { path, .. } | Error::Format { path, .. } | Error::Cell { path, .. } => is_in(path, file),
+        Error::Config { key, .. } => key == "train.batch",
         _ => false,
     }
 }

@@ -63,14 +63,17 @@ impl Item {
     /// The item of that name.
     ///
     /// # Errors
-    /// [`Error::Config`] naming all there are.
+    /// [`Error::Config`] naming those alike, or all there are.
     pub fn named(name: &str) -> Result<Self> {
         Self::all().into_iter().find(|item| item.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::all().into_iter().map(Self::name).collect();
-            Error::config(
-                "NAME",
-                format!("`{name}` is no table or figure of the paper; there are: all, {}", names.join(", ")),
-            )
+            let wanted = name.to_lowercase().replace('-', "_");
+            let alike: Vec<_> = names.iter().copied().filter(|own| own.contains(&wanted)).collect();
+            let there = match alike.is_empty() {
+                true => format!("there are: all, {}", names.join(", ")),
+                false => format!("is one of these meant: {}? --help lists all", alike.join(", ")),
+            };
+            Error::config("NAME", format!("`{name}` is no table or figure of the paper; {there}"))
         })
     }
 
@@ -141,9 +144,9 @@ pub trait Watcher {
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whether nothing is left to do; otherwise it was stopped, and goes on when it is asked for again.
+    /// Whether it came to its end; otherwise it was stopped, and goes on when it is asked for again.
     pub finished: bool,
-    /// UCI data sets whose files cannot be read, of which nothing was measured.
+    /// UCI data sets whose files cannot be read, of which nothing more was measured.
     pub unreadable: Vec<&'static str>,
     /// Tables, figures and the page that were written, without their extensions where there are several.
     pub written: Vec<PathBuf>,

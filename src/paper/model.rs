@@ -7,9 +7,13 @@ use crate::error::Result;
 
 use super::Scale;
 
-/// Slope of the log-scale function of RealNVP and cINN: the authors make them of FrEIA's couplings, whose bound is 5
-/// (5 * 0.636), where that of their recursive couplings is 4.
+/// Slope of the log-scale function of RealNVP and cINN, whose log-scales end at 3.18 pi/2 = 5. The authors make them of
+/// the couplings of FrEIA as it was in 2020, with `clamp=5.` and `clamp * 0.636 * atan(s)`; their recursive couplings
+/// have 4.
 const PLAIN_SLOPE: f64 = 3.18;
+
+/// The source of an experiment's own settings, in messages.
+const EXPERIMENT: &str = "the experiment";
 
 /// How a model couples its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,11 @@ impl Model {
         matches!(self.family, Family::Cinn | Family::Hint)
     }
 
+    /// Whether its couplings are not recursive.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.family, Family::RealNvp | Family::Cinn)
+    }
+
     /// Whether it begins with a tenth of the learning rate, as the paper's appendix says of some models of 16 and 32
     /// blocks, without their names.
     pub(super) fn begins_slower(&self) -> bool {
@@ -102,9 +111,10 @@ impl Model {
     /// the first block of the recursive models has none: of a single block, one coefficient then stays as it is, and
     /// samples, which draw it from the normal distribution, lie far outside of the data.
     ///
-    /// Plain couplings have log-scales up to 3.18 pi/2 = 5, as the authors' have, and recursive ones up to 4.
-    /// It matters for a single block: the noise of the training, 0.01, becomes 1 by a scale of exp(4.6). With 4, the
-    /// RealNVP of one block on Lens shapes loses 0.13 of its LL.
+    /// RealNVP and cINN have log-scales up to 5, as the authors' have, recursive models up to 4. It matters for a
+    /// single block: the noise of the training, 0.01, becomes 1 by a scale of exp(4.6). With 4, the RealNVP of one
+    /// block on Lens shapes loses 0.13 of its LL (`benches/paper/slope-2.544`). Of HINT the authors' recursive
+    /// couplings alone have 4, those of its y lane and between the lanes 5; here one slope serves a whole model.
     pub fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
         let (kind, depth) = match self.family {
             Family::RealNvp => ("flow", Some(0)),
@@ -113,6 +123,7 @@ impl Model {
             Family::Cinn => ("cinn", Some(0)),
             Family::Hint => ("hint", None),
         };
+        let slope = (depth == Some(0)).then_some(PLAIN_SLOPE);
         let depth = depth.map_or("full".to_owned(), |depth| depth.to_string());
         let mut all = vec![
             format!("model.kind={kind}"),
@@ -121,9 +132,7 @@ impl Model {
             format!("model.mix_first={}", self.mix_first),
             format!("train.seed={run}"),
         ];
-        if matches!(self.family, Family::RealNvp | Family::Cinn) {
-            all.push(format!("model.slope={PLAIN_SLOPE}"));
-        }
+        all.extend(slope.map(|slope| format!("model.slope={slope}")));
         if let Size::Width(width) = self.size {
             all.push(format!("model.width={width}"));
         }
@@ -139,8 +148,10 @@ impl Model {
     pub(super) fn settings(&self, scale: Scale, run: u64, path: Option<&Path>, set: &[String]) -> Result<Config> {
         let mut layers = Layers::new();
         let path = path.map(|path| ("data.path", path.display().to_string(), "--uci"));
-        layers.flags([("data.preset", self.data.name().to_owned(), "the experiment")].into_iter().chain(path))?;
-        layers.assignments(&self.assignments(scale, run))?;
+        layers.flags([("data.preset", self.data.name().to_owned(), EXPERIMENT)].into_iter().chain(path))?;
+        let own = self.assignments(scale, run);
+        layers
+            .flags(own.iter().filter_map(|own| own.split_once('=')).map(|(key, v)| (key, v.to_owned(), EXPERIMENT)))?;
         layers.assignments(set)?;
         layers.resolve()
     }

@@ -52,10 +52,7 @@ impl Measured {
             Error::format(path, format!("is no result of a measurement: {e}; remove it to measure again"))
         })?;
         if let Some(key) = difference(settings, &found.settings) {
-            let what = format!(
-                "is of a training with another `{key}` than --scale, --set or this version gives it; choose another --out, or remove the file"
-            );
-            return Err(Error::format(path, what));
+            return Err(Error::format(path, other_settings(&key)));
         }
         if found.protocol != *protocol {
             let what = "was measured with other numbers of draws; choose another --out, or remove it to measure again";
@@ -68,6 +65,14 @@ impl Measured {
         let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
         write_atomic(path, true, |file| writeln!(file, "{json}"))
     }
+}
+
+/// What is wrong with a file of results, or a run folder, whose training differs in `key`, and what to do.
+pub(super) fn other_settings(key: &str) -> String {
+    format!(
+        "is of a training with another `{key}` than --scale, --set or this version gives it; choose another --out, or \
+         remove it and what results/ and runs/ have of the same name"
+    )
 }
 
 /// The first key that `wanted` and `found` do not agree in.

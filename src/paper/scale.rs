@@ -49,7 +49,8 @@ impl Scale {
         match self {
             Self::Quick => {
                 "short trainings on few rows, measured with few draws, Cross models with a quarter of the \
-                 parameters or of the width: to see that everything works, not to compare"
+                 parameters or of the width: to see that everything works; the numbers to compare are those of \
+                 `--scale paper`"
             }
             Self::Paper => "the paper's settings",
         }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::table::Table;
 use super::*;
-use crate::config::{Depth, Keep, Preset};
+use crate::config::{Depth, Keep, Preset, ScaleKind};
 use crate::measure::Metric;
 use crate::plan::{Kind, Mixing, budget};
 
@@ -61,7 +61,9 @@ fn names_tell_models_apart() {
     assert_eq!(names.len(), Item::all().len());
     assert!(Item::named("lens_unconditional").unwrap().is_table());
     let error = Item::named("lens").unwrap_err().to_string();
-    assert!(error.contains("lens_conditional") && error.contains("fourier"), "{error}");
+    assert!(error.contains("lens_conditional") && !error.contains("fourier"), "those alike: {error}");
+    let error = Item::named("moons").unwrap_err().to_string();
+    assert!(error.contains("lens_conditional") && error.contains("fourier"), "all: {error}");
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn models_are_trained_as_the_paper_says() {
         assert_eq!(config.model.depth == Depth::Levels(0), plain, "{name}");
         assert_eq!(config.model.slope, plain.then_some(3.18), "{name}");
         let exp = model.settings(Scale::Paper, 2, path, &["model.scale=exp".to_owned()]).unwrap();
-        assert_eq!(exp.model.slope, None, "{name}");
+        assert_eq!((exp.model.scale, exp.model.slope), (ScaleKind::Exp, None), "{name}");
     }
 }
 

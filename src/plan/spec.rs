@@ -71,7 +71,7 @@ pub enum Scale {
     Exp,
 }
 
-/// The authors' soft clamp.
+/// That of the authors' recursive couplings: 4 * 0.636, so that log-scales end at about 4.
 pub const DEFAULT_SLOPE: f32 = 2.544;
 
 fn default_slope() -> f32 {

@@ -96,7 +96,7 @@ pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
         upper.edges(page);
         upper.x_ticks(page, ticks, lower.is_none());
         let label = Label::new(HPos::Center, VPos::Center).upright();
-        page.text("loss (nats)", [20.0, upper.frame.y + upper.frame.h / 2.0], label);
+        page.text("loss (nats per row)", [20.0, upper.frame.y + upper.frame.h / 2.0], label);
 
         if let Some(lower) = lower {
             lower.y_ticks(page, 3, true);

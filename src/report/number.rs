@@ -1,10 +1,8 @@
 //! Numbers for readers.
 
-use std::fmt::Display;
-
-/// A whole number, of any width, with commas between groups of three digits; not for negative ones.
+/// With commas between groups of three digits.
 #[must_use]
-pub fn grouped(number: impl Display) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -23,5 +21,6 @@ mod tests {
     #[test]
     fn groups_have_three_digits() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
     }
 }

@@ -90,7 +90,7 @@ fn loss_curves_of_a_whole_training() {
     loss_curves(&folder.path("loss"), &history).unwrap();
     check(
         &folder.path("loss"),
-        &["Training", "train", "test", "loss (nats)", "epoch", "learning rate", "10⁻³", "model kept"],
+        &["Training", "train", "test", "loss (nats per row)", "epoch", "learning rate", "10⁻³", "model kept"],
     );
 }
 

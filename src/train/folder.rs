@@ -31,7 +31,7 @@ pub struct RunFolder {
 const FILES: [&str; 4] = [CONFIG, MANIFEST, "metrics.csv", MODEL];
 const MANIFEST: &str = "manifest.json";
 const CONFIG: &str = "config.toml";
-const MODEL: &str = "model.safetensors";
+pub(crate) const MODEL: &str = "model.safetensors";
 const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = "lock";
 const PLOTS: &str = "plots";

@@ -15,7 +15,11 @@ fn a_run_is_evaluated_on_its_own_data() {
         assert!(done.stdout.lines().any(|line| line.starts_with(measure)), "{measure}: {}", done.stdout);
     }
     assert!(!done.stdout.contains("IoU"), "a table has no shapes: {}", done.stdout);
-    assert!(done.stdout.contains("Measured on ") && done.stdout.contains("pairs of batches"), "{}", done.stdout);
+    assert!(done.stdout.contains("Measured on ") && done.stdout.contains("batches of"), "{}", done.stdout);
+    assert!(done.stdout.contains("A model without fault would have about"), "{}", done.stdout);
+    assert!(!done.stderr.contains("fewer than asked for"), "nobody asked: {}", done.stderr);
+    let done = place.line("evaluate run --device cpu --correlated 1000").good();
+    assert!(done.stderr.contains("rows to compare with, fewer than asked for"), "{}", done.stderr);
     let done = place.line("evaluate run --device cpu --batches 0 --draws 7").good();
     assert!(done.stderr.contains("--fitted and --draws are for shapes"), "{}", done.stderr);
     let json = place.line("evaluate run --device cpu --json --batches 1").good().stdout;
@@ -71,6 +75,11 @@ fn data_sets_without_files_are_named_in_their_rows() {
 #[test]
 fn a_file_that_cannot_be_read_leaves_its_rows_out() {
     let place = Place::new();
+    // Too few for the experiment's batches.
+    power(&place, 20, 0);
+    let done = place.line("reproduce uci --out few --uci uci --device cpu --only power-rnvp-4");
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(done.stderr.contains("power/data.npy has too few rows"), "{}", done.stderr);
     power(&place, 3000, 0);
     place.write("uci/MiniBooNE_PID.txt", "no numbers\n");
     let settings =
@@ -140,6 +149,15 @@ fn tables_grow_and_nothing_is_trained_twice() {
     assert!(!third.stderr.contains("epoch"), "it is trained already: {}", third.stderr);
     assert_eq!(place.read("paper/runs/lens-recursive-1-s1/model.safetensors"), weights);
     assert_eq!(place.read("paper/results/lens-rnvp-1-s1.json"), result);
+
+    // A model that is cut off is told of, with what to do.
+    std::fs::remove_file(place.path("paper/results/lens-recursive-1-s1.json")).unwrap();
+    place.write("paper/runs/lens-recursive-1-s1/model.safetensors", &weights[..100]);
+    let advice = ["lens-recursive-1-s1/model.safetensors", "remove it", "last checkpoint"];
+    place.line(&command("recursive-1", "")).fails(1, &advice);
+    std::fs::remove_file(place.path("paper/runs/lens-recursive-1-s1/model.safetensors")).unwrap();
+    place.line(&command("recursive-1", "")).good();
+    assert_eq!(place.read("paper/runs/lens-recursive-1-s1/model.safetensors"), weights);
 
     // Other settings do not mix with these.
     let other = command("rnvp-1", "--set train.lr=0.5");
@@ -222,9 +240,15 @@ fn the_deviation_is_that_of_the_runs() {
     let shown = format!("{:.3} ± {:.3}", (ll[0] + ll[1]) / 2.0, (ll[0] - ll[1]).abs() / 2f64.sqrt());
     let table = place.text("paper/tables/lens_unconditional.md");
     assert!(ll[0] != ll[1] && table.contains(&shown), "{shown}: {table}");
-    // Fewer runs asked for later do not take away what is there.
+    // Fewer runs asked for later do not take away what is there, nor does one that is missing.
     place.line(&command).good();
     assert_eq!(place.text("paper/tables/lens_unconditional.md"), table);
+    let first = place.read("paper/results/lens-rnvp-1-s1.json");
+    std::fs::remove_file(place.path("paper/results/lens-rnvp-1-s1.json")).unwrap();
+    place.line(&command.replace("--only rnvp-1", "--only recursive-1")).good();
+    let shown = format!("| {:.3} |", ll[1]);
+    assert!(place.text("paper/tables/lens_unconditional.md").contains(&shown), "{shown}");
+    place.write("paper/results/lens-rnvp-1-s1.json", first);
 
     // Results of other numbers of draws are not mixed with these.
     let mut other = result(2);

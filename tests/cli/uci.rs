@@ -121,3 +121,12 @@ fn uci_data_sets_say_which_file_they_need() {
     let help = place.line("train --help").good().stdout;
     assert!(["power", "gas", "miniboone"].iter().all(|name| help.contains(name)), "{help}");
 }
+
+#[test]
+fn a_file_of_a_data_set_is_no_plain_table() {
+    let place = Place::new();
+    write_power(&place);
+    let what = "hintflow train power --set data.path=household_power_consumption.txt";
+    place.line("train household_power_consumption.txt").fails(2, &[what]);
+    place.line("train POWER").fails(2, &["POWER", "power", "small letters"]);
+}

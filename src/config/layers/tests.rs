@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::ScaleKind;
 
 fn set(assignments: &[&str]) -> Result<Config> {
     let mut layers = Layers::new();
@@ -106,12 +107,23 @@ fn later_sources_win_and_rivals_within_one_do_not() {
 fn a_later_exp_displaces_a_slope_and_one_beside_it_is_an_error() {
     assert!(message(&["model.slope=3", "model.scale=exp"]).contains("leave it out"));
     assert!(message(&["model.scale=exp", "model.slope=3"]).contains("leave it out"));
-    for (scale, slope) in [("exp", None), ("atan", Some(3.0))] {
+    let in_turn = |sources: &[&str]| {
         let mut layers = Layers::new();
-        layers.flags([("model.slope", "3".to_owned(), "the experiment")]).unwrap();
-        layers.assignments(&[format!("model.scale={scale}")]).unwrap();
-        assert_eq!(layers.resolve().unwrap().model.slope, slope);
-    }
+        for source in sources {
+            let all: Vec<String> = source.split(' ').map(str::to_owned).collect();
+            layers.assignments(&all).unwrap();
+        }
+        layers.resolve().map(|config| (config.model.scale, config.model.slope))
+    };
+    assert_eq!(in_turn(&["model.slope=3", "model.scale=exp"]).unwrap(), (ScaleKind::Exp, None));
+    assert_eq!(in_turn(&["model.slope=3", "model.scale=atan"]).unwrap(), (ScaleKind::Atan, Some(3.0)));
+    // Only the last word on the function counts.
+    let last = (ScaleKind::Atan, Some(3.0));
+    assert_eq!(in_turn(&["model.slope=3", "model.scale=exp model.scale=atan"]).unwrap(), last);
+    assert_eq!(in_turn(&["model.slope=3", "model.scale=exp", "model.scale=atan"]).unwrap(), last);
+    // A slope that is given for `exp` is a mistake, whichever of the two was meant.
+    let refused = in_turn(&["model.scale=exp", "model.slope=3"]).unwrap_err().to_string();
+    assert!(refused.contains("leave it out") && refused.contains("atan"), "{refused}");
 }
 
 #[test]

@@ -86,6 +86,11 @@ impl Uci {
         source::names(self)
     }
 
+    /// The data set whose text of the UCI archive has the name of this file.
+    pub fn of_text(path: &Path) -> Option<Self> {
+        [Self::Power, Self::Gas, Self::Miniboone].into_iter().find(|set| source::is_text_of(*set, path))
+    }
+
     /// Its file: `path` itself, or the one in that folder, where it is there.
     pub fn file_at(self, path: &Path) -> Option<PathBuf> {
         source::find(self, path).ok()

@@ -43,6 +43,11 @@ fn files(set: Uci) -> Files {
     }
 }
 
+/// Whether the file has the name of the text that the UCI archive has of the data set.
+pub(super) fn is_text_of(set: Uci, path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == files(set).raw)
+}
+
 /// How a file holds a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {

@@ -95,6 +95,9 @@ impl Abc {
                 Err(Error::format(path, what))
             }
             Err(Error::Format { path, what }) => Err(Error::format(path, what + "; delete the file to draw again")),
+            Err(Error::Cell { path, row, column, name, what }) => {
+                Err(Error::Cell { path, row, column, name, what: what + "; delete the file to draw again" })
+            }
             Err(other) => Err(other),
         }
     }

@@ -111,7 +111,7 @@ fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
     let map = if finite < 2 { None } else { Some(difference(&x, &samples, shapes.dim())?) };
     let seen = y.as_deref().unwrap_or_default();
     Ok(Some(GalleryRow {
-        title: format!("{name}, {} parameters", grouped(flow.parameters())),
+        title: format!("{name}, {} parameters", grouped(flow.parameters() as u64)),
         outlines: outlines(shapes, &samples, seen)?,
         map,
         labels: fourier_blocks(shapes.order()),
