@@ -56,11 +56,12 @@ pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&s
     let cell = grid / columns as f64;
     let width = 2.0 * margin + shown.len() as f64 * grid + (shown.len() - 1) as f64 * gap;
 
+    // The titles of both sides stand at one height.
+    let middle = if shown.iter().all(|(side, _)| side.notes(extent).is_empty()) { 20.0 } else { 13.0 };
     save(path, width, top + rows as f64 * cell + margin, |page| {
         for (k, (side, title)) in shown.iter().enumerate() {
             let left = margin + k as f64 * (grid + gap);
             let notes = side.notes(extent);
-            let middle = if notes.is_empty() { 20.0 } else { 13.0 };
             let label = Label::new(HPos::Center, VPos::Center);
             page.text(&fit(title, TITLE, grid), [left + grid / 2.0, middle], label.size(TITLE));
             if !notes.is_empty() {

@@ -28,7 +28,7 @@ pub(super) fn outlines_of(plots: &Path, shapes: Shapes, data_seed: u64, drawn: &
     });
     let sampled = sampled.collect::<Result<Vec<_>>>()?;
     let truth = truth.collect::<Result<Vec<_>>>()?;
-    outlines(&plots.join(picture::OUTLINES), &sampled, &truth, ["samples", "data, and the shapes behind them"])
+    outlines(&plots.join(picture::OUTLINES), &sampled, &truth, ["samples", "data; red: their true shapes"])
 }
 
 /// Samples for one held-out observation, beside the shapes of the data whose observations come nearest to it (paper,
@@ -56,8 +56,8 @@ pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Datase
     let all = |rows: &[f32]| rows.chunks_exact(shapes.dim()).map(outline).collect::<Result<Vec<_>>>();
     let (title, beside) = match shapes {
         Shapes::Lens(_) => (
-            format!("samples given d_h = {:.2}, d_v = {:.2} (blue)", seen[0], seen[1]),
-            "data with nearly these; green: its own diameter",
+            format!("samples given a diameter of {:.2} x {:.2} (blue)", seen[0], seen[1]),
+            "data with nearly this; green: the own diameter",
         ),
         Shapes::Cross => (
             format!("samples given centre and rotation (blue), ratio {:.2}", seen[3]),
