@@ -105,7 +105,7 @@ impl<'a> Lab<'a> {
         }
         let place = match self.request.uci {
             Some(folder) => format!("{} has no files of", folder.display()),
-            None => "without --uci, the folder of their files, there are none of".to_owned(),
+            None => "no folder (--uci) was given for the files of".to_owned(),
         };
         let text = format!(
             "{place} {}, which are not measured; `hintflow train {}` says where to get {}",
