@@ -89,7 +89,7 @@ impl Evaluate {
             tracing::warn!("--fitted and --draws are for shapes, and without effect on the measures of a table");
         }
         let used = if has_shapes { protocol } else { self.within(&data, protocol) };
-        if has_abc && protocol.batches > 0 && protocol.draws < DRAWS_OF_ONE * protocol.batch_rows as u64 {
+        if has_abc && protocol.batches > 0 && protocol.draws / DRAWS_OF_ONE < protocol.batch_rows as u64 {
             tracing::warn!(
                 "MMD compares with {} of only {} draws of the prior, which are hardly a posterior: take more --draws or \
                  fewer --batch-rows",

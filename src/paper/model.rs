@@ -123,7 +123,6 @@ impl Model {
             Family::Cinn => ("cinn", Some(0)),
             Family::Hint => ("hint", None),
         };
-        let slope = (depth == Some(0)).then_some(PLAIN_SLOPE);
         let depth = depth.map_or("full".to_owned(), |depth| depth.to_string());
         let mut all = vec![
             format!("model.kind={kind}"),
@@ -132,7 +131,7 @@ impl Model {
             format!("model.mix_first={}", self.mix_first),
             format!("train.seed={run}"),
         ];
-        all.extend(slope.map(|slope| format!("model.slope={slope}")));
+        all.extend(self.is_plain().then(|| format!("model.slope={PLAIN_SLOPE}")));
         if let Size::Width(width) = self.size {
             all.push(format!("model.width={width}"));
         }
