@@ -53,8 +53,9 @@ pub(crate) enum Op {
         /// (n, B), not `from`
         to: Buffer,
     },
-    /// Both networks of every node of a stage: `st = [s(v), t(v)]` per node, v its upper columns of `x` and, in nodes
-    /// that read conditions, all of `given` after them.
+    /// The networks of every node of a stage: `st = [s(v), t(v)]` per node, or the parameters of splines, v its upper
+    /// columns of `x` and, in nodes that read conditions, all of `given` after them. An engine may add up what nodes have
+    /// for a column at once, where that is what the coupling does, in the first `sum_rows` rows of `st`.
     Networks {
         /// Which stage.
         stage: StageId,
@@ -70,8 +71,8 @@ pub(crate) enum Op {
         /// engine leaves there what it does not compute again: the CPU engine nothing of the first layer.
         keep: bool,
     },
-    /// The affine maps of a stage: every column goes through its chain, `v <- v * exp(sigma(s)) + t`
-    /// (spec, section 1). Adds `sum sigma(s)` to `log_det`.
+    /// The maps of a stage: every column goes through its chain of affine ones, `v <- v * exp(sigma(s)) + t` (spec,
+    /// section 1), or its spline. Adds their log-derivatives to `log_det`.
     Couple {
         /// Which stage.
         stage: StageId,
@@ -91,7 +92,7 @@ pub(crate) enum Op {
         /// The constant.
         value: f32,
     },
-    /// Inverse of [`Op::Couple`] for given `st`: chains backwards, `v <- (v - t) * exp(-sigma(s))`, in place.
+    /// Inverse of [`Op::Couple`] for given `st`, in place.
     Uncouple {
         /// Which stage.
         stage: StageId,
@@ -144,7 +145,7 @@ pub(crate) enum Op {
         d_log_det: Buffer,
         /// (N, B), written, not `d_to`
         d_x: Buffer,
-        /// (st_rows, B), written
+        /// (sum_rows, B), written: nodes whose parameters are summed have the same gradients
         d_st: Buffer,
     },
     /// Backward of [`Op::Networks`]: sums the gradients of the weights over the tiles, and adds to `d_x`.
@@ -157,7 +158,7 @@ pub(crate) enum Op {
         given: Buffer,
         /// What the forward operation left of the activations. An engine computes the others again, in their place.
         hidden: [Buffer; 2],
-        /// (st_rows, B), incoming gradient
+        /// (sum_rows, B), incoming gradient
         d_st: Buffer,
         /// Scratch, (at most hidden_rows, B) each.
         d_hidden: [Buffer; 2],
@@ -298,7 +299,7 @@ impl Program {
     ) -> (Vec<u32>, Vec<MixId>) {
         // Stages of lanes and of whole blocks share networks.
         let nodes = stages.flat_map(|stage| &self.plan.stages[stage].nodes);
-        let mut networks: Vec<u32> = nodes.map(|node| node.s.weight[1]).collect();
+        let mut networks: Vec<u32> = nodes.map(|node| node.nets[0].weight[1]).collect();
         let mut mixes: Vec<MixId> = mixes.collect();
         networks.sort_unstable();
         mixes.sort_unstable();

@@ -56,6 +56,8 @@ pub enum Stream {
     Split = 7,
     /// Noise added once to the rows that a training is scored on.
     TestNoise = 8,
+    /// Hidden units that a training step drops: word 0 is the position in the batch, word 1 the group of sixteen units.
+    Dropout = 9,
 }
 
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

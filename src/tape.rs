@@ -288,7 +288,7 @@ impl Tape {
         let Some(memory) = self.memory else { panic!("a tape for inference cannot be differentiated") };
         let plan = self.plan.clone();
         let shared = self.arena.alloc(most(&plan, |s| 2 * s.hidden_rows));
-        let all_d_st = self.arena.alloc(most(&plan, |s| s.st_rows));
+        let all_d_st = self.arena.alloc(most(&plan, |s| s.sum_rows));
         let all_slots = self.arena.alloc(most(&plan, |s| s.slot_rows));
         let maps = std::mem::take(&mut self.maps);
         // Nothing that comes after the last map overwrites what it read.
@@ -319,7 +319,7 @@ impl Tape {
                         }
                     };
                     here = Some(input);
-                    let d_st = all_d_st.part(0, st.rows);
+                    let d_st = all_d_st.part(0, plan.stages[stage].sum_rows);
                     let (d_to, d_log_det, d_x) =
                         (self.gradient_buffer(to), self.gradient_buffer(log_det), self.gradient_buffer(x));
                     written.remove(&d_to);

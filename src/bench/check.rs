@@ -128,7 +128,7 @@ fn model(case: &Case, condition_on: ConditionOn, seed: u64, engine: &Engine) -> 
     let maps = |stage: &Stage| stage.chains.iter().map(Vec::len).max().unwrap_or(0);
     let outputs = 0.1 / (plan.stages.iter().map(maps).sum::<usize>() as f32).sqrt();
     for node in plan.stages.iter().flat_map(|stage| &stage.nodes) {
-        for net in [node.s, node.t] {
+        for net in node.nets.iter() {
             for (layer, shape) in node.layers().into_iter().enumerate() {
                 let size = if layer == 2 { outputs } else { 1.0 };
                 let mut scale = |first: u32, len: u32, by: f32| {
@@ -173,7 +173,7 @@ impl Compared {
             session.set_data(Arc::from(x))?;
             session.set_order(order)?;
             let (rows, adam) = (order.len(), update().step(RATE, 1));
-            session.step(id, &StepJob { first: 0, rows, noise, seed: SEED, step: 1, adam })?;
+            session.step(id, &StepJob { first: 0, rows, noise, dropout: 0, seed: SEED, step: 1, adam })?;
             Ok(Stepped {
                 loss: session.loss()?,
                 gradients: session.gradients()?,

@@ -89,7 +89,7 @@ pub(super) fn costs(program: &Program, gpu: bool) -> HashMap<&'static str, Cost>
 
 /// Weights of the networks of a stage.
 fn weights(stage: &Stage) -> u64 {
-    let of = |n: &crate::plan::Node| 2 * n.hidden * (n.upper + n.hidden + n.lower);
+    let of = |n: &crate::plan::Node| n.nets.len() as u32 * n.hidden * (n.upper + n.hidden + n.outputs);
     stage.nodes.iter().map(|node| u64::from(of(node))).sum()
 }
 

@@ -1,7 +1,9 @@
 //! A model in f64 (spec, sections 1 to 3 and 5), in plain loops over nodes: the forward map, and the gradient of the
 //! loss by the chain rule. Slow, and with nothing in common with any engine but the plan.
 
-use crate::plan::{Net, Node, Plan, Scale, Stage};
+mod spline;
+
+use crate::plan::{Link, Net, Node, Plan, Scale, Stage, Transform};
 
 /// The definition of a model of fixed mixings with these weights.
 pub(super) struct Definition<'a> {
@@ -46,11 +48,13 @@ impl Definition<'_> {
                 let (st, margin) = self.networks(stage, &done.z);
                 done.margin = done.margin.min(margin);
                 for (value, chain) in done.z.iter_mut().zip(&stage.chains) {
-                    for link in chain {
-                        let s = self.scale(st[link.s as usize]);
-                        *value = *value * s.exp() + st[link.t as usize];
-                        done.log_det += s;
-                    }
+                    done.log_det += match self.plan.spec.coupling {
+                        Transform::Affine => self.chain(chain, &st, value),
+                        Transform::Spline(spline) => match spline::summed(spline, chain, &st) {
+                            Some(parameters) => spline::forward(spline, &parameters, value),
+                            None => 0.0,
+                        },
+                    };
                 }
             }
         }
@@ -82,23 +86,23 @@ impl Definition<'_> {
         let (st, _) = self.networks(stage, v);
         let mut d_st = vec![0.0; st.len()];
         for ((&value, d), chain) in v.iter().zip(d_v.iter_mut()).zip(&stage.chains) {
-            let mut values = vec![value];
-            for link in chain {
-                let value = values[values.len() - 1];
-                values.push(value * self.scale(st[link.s as usize]).exp() + st[link.t as usize]);
-            }
-            for (link, value) in chain.iter().zip(&values).rev() {
-                let raw = st[link.s as usize];
-                let factor = self.scale(raw).exp();
-                d_st[link.t as usize] += *d;
-                d_st[link.s as usize] += (*d * value * factor + d_log_det) * self.scale_slope(raw);
-                *d *= factor;
+            match self.plan.spec.coupling {
+                Transform::Affine => self.chain_backward(chain, &st, value, d_log_det, d, &mut d_st),
+                Transform::Spline(spline) => {
+                    let Some(parameters) = spline::summed(spline, chain, &st) else { continue };
+                    let of_parameters = spline::backward(spline, &parameters, value, d, d_log_det);
+                    for link in chain {
+                        for (p, &gradient) in of_parameters.iter().enumerate() {
+                            d_st[link.row(p as u32) as usize] = gradient;
+                        }
+                    }
+                }
             }
         }
         for node in &stage.nodes {
             for (net, first) in outputs(node) {
                 let (activations, _) = self.network(node, net, v);
-                let mut d = d_st[first as usize..][..node.lower as usize].to_vec();
+                let mut d = d_st[first as usize..][..node.outputs as usize].to_vec();
                 for layer in (0..3).rev() {
                     let input = &activations[layer];
                     let [w, b] = [net.weight[layer], net.bias[layer]].map(|at| at as usize);
@@ -118,6 +122,34 @@ impl Definition<'_> {
         }
     }
 
+    /// A column through its affine maps; returns the sum of their log-scales.
+    fn chain(&self, chain: &[Link], st: &[f64], value: &mut f64) -> f64 {
+        let mut log_det = 0.0;
+        for link in chain {
+            let [raw, t] = [0, 1].map(|parameter| st[link.row(parameter) as usize]);
+            let s = self.scale(raw);
+            *value = *value * s.exp() + t;
+            log_det += s;
+        }
+        log_det
+    }
+
+    fn chain_backward(&self, chain: &[Link], st: &[f64], value: f64, d_log_det: f64, d: &mut f64, d_st: &mut [f64]) {
+        let mut values = vec![value];
+        for link in chain {
+            let mut value = values[values.len() - 1];
+            self.chain(&[*link], st, &mut value);
+            values.push(value);
+        }
+        for (link, value) in chain.iter().zip(&values).rev() {
+            let [s, t] = [0, 1].map(|parameter| link.row(parameter) as usize);
+            let factor = self.scale(st[s]).exp();
+            d_st[t] += *d;
+            d_st[s] += (*d * value * factor + d_log_det) * self.scale_slope(st[s]);
+            *d *= factor;
+        }
+    }
+
     /// The `st` rows of a stage, and how far its networks are from a kink.
     fn networks(&self, stage: &Stage, v: &[f64]) -> (Vec<f64>, f64) {
         let mut st = vec![0.0; stage.st_rows as usize];
@@ -125,7 +157,7 @@ impl Definition<'_> {
         for node in &stage.nodes {
             for (net, first) in outputs(node) {
                 let (activations, least) = self.network(node, net, v);
-                st[first as usize..][..node.lower as usize].copy_from_slice(&activations[3]);
+                st[first as usize..][..node.outputs as usize].copy_from_slice(&activations[3]);
                 if node.upper > 0 {
                     margin = margin.min(least);
                 }
@@ -168,9 +200,9 @@ impl Definition<'_> {
     }
 }
 
-/// Both networks of a node, and where their outputs begin among the `st` rows.
-fn outputs(node: &Node) -> [(&Net, u32); 2] {
-    [(&node.s, node.st), (&node.t, node.st + node.lower)]
+/// The networks of a node, and where their outputs begin among the `st` rows.
+fn outputs(node: &Node) -> impl Iterator<Item = (&Net, u32)> {
+    node.nets.iter().zip(0..).map(|(net, which)| (net, node.st_of(which)))
 }
 
 /// `w x + b`, w row-major.

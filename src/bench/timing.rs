@@ -147,7 +147,7 @@ impl Bench {
 
     fn step_job(&self, number: u32) -> StepJob {
         let adam = Adam::default().step(1e-3, u64::from(number) + 1);
-        StepJob { first: 0, rows: self.case.batch, noise: 0.01, seed: 1, step: number, adam }
+        StepJob { first: 0, rows: self.case.batch, noise: 0.01, dropout: 0, seed: 1, step: number, adam }
     }
 
     /// Runs a step and waits for it.

@@ -21,11 +21,21 @@ pub const KEYS: &[Key] = &[
     key("model.width", "hidden width of the largest networks"),
     key("model.budget", "instead of a width: the number of parameters to come near to"),
     key("model.condition_on", "networks see \"input\": untransformed columns; \"output\": transformed ones"),
-    key("model.mixing", "orthogonal map of a block: \"fixed\", \"householder\" (trained) or \"none\""),
+    key(
+        "model.mixing",
+        "orthogonal map of a block: \"fixed\", \"householder\" (trained), \"reverse\" or \"permutation\" of the columns, \"none\"",
+    ),
     key("model.mix_first", "whether the first block has one too"),
-    key("model.scale", "log-scale function: \"atan\" (bounded) or \"exp\""),
+    key(
+        "model.coupling",
+        "what couplings do to columns: \"affine\" maps, the paper's; \"spline\": rational-quadratic splines",
+    ),
+    key("model.bins", "bins of a spline, 8"),
+    key("model.box", "a spline is the identity beyond +- this, 5, in standardised units"),
+    key("model.min_slope", "smallest slope of a spline at a knot, 0.001"),
+    key("model.scale", "log-scale function of affine couplings: \"atan\" (bounded) or \"exp\""),
     key("model.slope", "slope of \"atan\", 2.544: log-scales within +-4 (slope pi/2)"),
-    key("model.init_sigma", "deviation of the initial weights"),
+    key("model.init_sigma", "deviation of the initial weights; default for splines: by the inputs of each layer"),
     key("model.init", "a model file to start from (--init)"),
     key("train.epochs", "number of epochs"),
     key("train.batches_per_epoch", "batches of an epoch; default: each row once, lens and cross 100"),
@@ -43,6 +53,7 @@ pub const KEYS: &[Key] = &[
     key("train.l2", "L2 strength, added to the gradient"),
     key("train.grad_clamp", "bound on each element of the gradient"),
     key("train.noise", "deviation of the noise added to each batch, after standardisation"),
+    key("train.dropout", "probability of a hidden unit to be dropped in a step"),
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
@@ -158,6 +169,7 @@ mod tests {
         let mut all = Preset::Lens.config();
         all.model.width = Some(1);
         all.model.slope = Some(1.0);
+        (all.model.bins, all.model.half_width, all.model.min_slope) = (Some(8), Some(5.0), Some(0.001));
         all.model.init = Some("a".into());
         all.train.patience = 1;
         all.train.cooldown = 1;

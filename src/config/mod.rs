@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::optim::{Adam, Schedule};
 use crate::plan::budget::width_for;
 use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
-use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec};
+use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use crate::tape::Memory;
 
 /// All settings of a training.
@@ -71,13 +71,27 @@ pub struct Model {
     pub mixing: Mixing,
     /// Whether the first block has a mixing too.
     pub mix_first: bool,
+    /// What couplings do to their columns.
+    #[serde(default)]
+    pub coupling: CouplingKind,
+    /// Bins of a spline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bins: Option<u32>,
+    /// Half the width of the box in which a spline is not the identity.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    pub half_width: Option<f64>,
+    /// Smallest slope of a spline at a knot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_slope: Option<f64>,
     /// Log-scale function.
     pub scale: ScaleKind,
     /// Slope of the soft clamp `atan`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slope: Option<f64>,
-    /// Deviation of the initial weights.
-    pub init_sigma: f64,
+    /// Deviation of the initial weights; absent: by the number of inputs of each layer, see
+    /// [`crate::flow::FlowBuilder::init_by_inputs`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_sigma: Option<f64>,
     /// A model file whose weights training starts from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<PathBuf>,
@@ -115,6 +129,9 @@ pub struct Train {
     pub grad_clamp: f64,
     /// Deviation of the noise added to x of each batch, in the units of the (standardised) columns.
     pub noise: f64,
+    /// Probability of a hidden unit to be dropped in a training step; the nearest multiple of 1/256 counts.
+    #[serde(default)]
+    pub dropout: f64,
     /// Whether each epoch takes the rows in a new random order; otherwise in the order of the data.
     pub shuffle: bool,
     /// Seed of initial weights, order and noise.
@@ -220,6 +237,17 @@ pub enum ScaleKind {
     Exp,
 }
 
+/// Name of a transformation of columns; the settings of splines are their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CouplingKind {
+    /// Affine, the paper's.
+    #[default]
+    Affine,
+    /// Rational-quadratic splines.
+    Spline,
+}
+
 /// Columns by name or number. In settings either a list or one text with commas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -239,7 +267,19 @@ impl Model {
     /// # Errors
     /// [`crate::Error::Config`] where a setting is out of range.
     pub fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
+        let coupling = match self.coupling {
+            CouplingKind::Affine => Transform::Affine,
+            CouplingKind::Spline => {
+                let default = Spline::default();
+                Transform::Spline(Spline {
+                    bins: self.bins.unwrap_or(default.bins),
+                    half_width: self.half_width.map_or(default.half_width, |v| v as f32),
+                    min_slope: self.min_slope.map_or(default.min_slope, |v| v as f32),
+                })
+            }
+        };
         let spec = Spec {
+            coupling,
             kind: self.kind,
             dim,
             cond_dim,
@@ -281,6 +321,14 @@ impl Model {
             // Through text, so that 2.544 stays 2.544 and not its nearest f32 in 17 digits.
             Scale::Atan { slope } => (ScaleKind::Atan, slope.to_string().parse().ok()),
             Scale::Exp => (ScaleKind::Exp, None),
+        };
+        // Through text, as the slope.
+        let number = |v: f32| v.to_string().parse().ok();
+        (self.coupling, self.bins, self.half_width, self.min_slope) = match spec.coupling {
+            Transform::Affine => (CouplingKind::Affine, None, None, None),
+            Transform::Spline(Spline { bins, half_width, min_slope }) => {
+                (CouplingKind::Spline, Some(bins), number(half_width), number(min_slope))
+            }
         };
     }
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Data, Depth, Keep, Memory, Model, Run, ScaleKind, Train};
+use super::{Config, CouplingKind, Data, Depth, Keep, Memory, Model, Run, ScaleKind, Train};
 use crate::data::Shapes;
 use crate::data::lens::Outline;
 use crate::data::uci::Uci;
@@ -164,9 +164,13 @@ pub fn for_tables() -> Config {
             condition_on: ConditionOn::Input,
             mixing: Mixing::Householder,
             mix_first: true,
+            coupling: CouplingKind::Affine,
+            bins: None,
+            half_width: None,
+            min_slope: None,
             scale: ScaleKind::Atan,
             slope: None,
-            init_sigma: 0.005,
+            init_sigma: Some(0.005),
             init: None,
         },
         train: Train {
@@ -183,6 +187,7 @@ pub fn for_tables() -> Config {
             l2: 1.86e-5,
             grad_clamp: 5.0,
             noise: 0.003,
+            dropout: 0.0,
             shuffle: true,
             seed: 1,
             memory: Memory::Stored,

@@ -1,6 +1,6 @@
 //! Ranges of all settings, and settings that do not go together.
 
-use super::{Config, Given, Preset, ScaleKind};
+use super::{Config, CouplingKind, Given, Preset, ScaleKind};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
@@ -63,7 +63,18 @@ impl Config {
         at_least("model.blocks", m.blocks.into(), 1)?;
         m.width.map_or(Ok(()), |v| at_least("model.width", v.into(), 1))?;
         m.budget.map_or(Ok(()), |v| at_least("model.budget", v, 1))?;
-        number("model.init_sigma", m.init_sigma, "0 or more", |v| v >= 0.0)?;
+        m.init_sigma.map_or(Ok(()), |v| number("model.init_sigma", v, "0 or more", |v| v >= 0.0))?;
+        if m.coupling != CouplingKind::Spline {
+            let splines = [("model.bins", m.bins.is_some()), ("model.box", m.half_width.is_some())];
+            for (key, _) in
+                splines.into_iter().chain([("model.min_slope", m.min_slope.is_some())]).filter(|(_, set)| *set)
+            {
+                return Err(Error::config(
+                    key,
+                    "belongs to model.coupling = \"spline\"; set that too, or leave this out",
+                ));
+            }
+        }
         if let Some(slope) = m.slope {
             number("model.slope", slope, "more than 0", |v| v > 0.0)?;
             if m.scale == ScaleKind::Exp {
@@ -104,6 +115,7 @@ impl Config {
         for (key, value) in [("train.beta1", t.beta1), ("train.beta2", t.beta2)] {
             number(key, value, "at least 0 and less than 1", |v| v >= 0.0 && (v as f32) < 1.0)?;
         }
+        number("train.dropout", t.dropout, "at least 0 and at most 0.9", |v| (0.0..=0.9).contains(&v))?;
         for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
             number(key, value, "0 or more", |v| v >= 0.0)?;
         }

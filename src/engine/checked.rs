@@ -150,8 +150,15 @@ mod tests {
         assert!(message(session.set_order(&[0, 2])).contains("order"));
         session.set_order(&[1, 0]).unwrap();
         let id = session.compile(record(Name::Step(Memory::Stored), &plan), 2).unwrap();
-        let step =
-            |first, rows| StepJob { first, rows, noise: 0.0, seed: 0, step: 0, adam: Adam::default().step(0.1, 1) };
+        let step = |first, rows| StepJob {
+            first,
+            rows,
+            noise: 0.0,
+            dropout: 0,
+            seed: 0,
+            step: 0,
+            adam: Adam::default().step(0.1, 1),
+        };
         assert!(message(session.step(id, &step(1, 2))).contains("order"));
         assert!(message(session.step(id, &step(0, 0))).contains("samples"));
         session.step(id, &step(0, 2)).unwrap();

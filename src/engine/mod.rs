@@ -171,9 +171,11 @@ pub(crate) struct StepJob {
     pub(crate) rows: usize,
     /// Deviation of the noise added to x.
     pub(crate) noise: f32,
-    /// Seed of the noise.
+    /// Probability of a hidden unit to be dropped, in parts of 256.
+    pub(crate) dropout: u8,
+    /// Seed of the noise and of what is dropped.
     pub(crate) seed: u64,
-    /// Number of this step, for the counter of the noise.
+    /// Number of this step, for the counters of both.
     pub(crate) step: u32,
     /// The update.
     pub(crate) adam: AdamStep,

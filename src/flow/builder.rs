@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use super::{Flow, Memory, ModelFile, init};
+use super::init::{self, Init};
+use super::{Flow, Memory, ModelFile};
 use crate::data::units::Units;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::plan::{ConditionOn, Kind, Mixing, Plan, Scale, Spec, budget};
+use crate::plan::{ConditionOn, Kind, Mixing, Plan, Scale, Spec, Transform, budget};
 
 /// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
-/// fixed mixing, the soft clamp, and initial weights of deviation 0.005 (spec, sections 1 to 5).
+/// fixed mixing, affine maps with the soft clamp, and initial weights of deviation 0.005 (spec, sections 1 to 5).
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct FlowBuilder {
     spec: Spec,
     budget: Option<u64>,
     seed: u64,
-    init_sigma: f32,
+    init: Option<Init>,
     x: Units,
     y: Units,
     memory: Memory,
@@ -33,7 +34,7 @@ impl FlowBuilder {
             spec,
             budget: None,
             seed: 0,
-            init_sigma: 0.005,
+            init: None,
             x: Units::default(),
             y: Units::default(),
             memory: Memory::default(),
@@ -108,9 +109,22 @@ impl FlowBuilder {
         self
     }
 
-    /// Deviation of the initial weights.
+    /// Initial weights and biases ~ N(0, sigma^2), as the paper's; 0.005 unless couplings are splines.
     pub fn init_sigma(mut self, sigma: f32) -> Self {
-        self.init_sigma = sigma;
+        self.init = Some(Init::Sigma(sigma));
+        self
+    }
+
+    /// Initial weights by the number of inputs of each layer, N(0, (g^2 / n_in)) with g = 0.58, in the last layer of a
+    /// network 0.1, so that blocks begin near to the identity; biases are zero. The default of splines.
+    pub fn init_by_inputs(mut self) -> Self {
+        self.init = Some(Init::Inputs);
+        self
+    }
+
+    /// What couplings do to their columns.
+    pub fn coupling(mut self, coupling: Transform) -> Self {
+        self.spec.coupling = coupling;
         self
     }
 
@@ -150,12 +164,17 @@ impl FlowBuilder {
     /// # Errors
     /// [`crate::Error::Config`] where a choice is out of range, [`crate::Error::Device`] where the model does not fit.
     pub fn build(self, engine: &Engine) -> Result<Flow> {
-        if !(self.init_sigma.is_finite() && self.init_sigma >= 0.0) {
-            let what = format!("must be a number of at least 0, is {}", self.init_sigma);
-            return Err(Error::config("model.init_sigma", what));
+        let init = self.init.unwrap_or(match self.spec.coupling {
+            Transform::Affine => Init::Sigma(0.005),
+            Transform::Spline(_) => Init::Inputs,
+        });
+        if let Init::Sigma(sigma) = init
+            && !(sigma.is_finite() && sigma >= 0.0)
+        {
+            return Err(Error::config("model.init_sigma", format!("must be a number of at least 0, is {sigma}")));
         }
         let plan = Arc::new(Plan::new(&self.spec()?)?);
-        let weights = init::weights(&plan, self.seed, self.init_sigma);
+        let weights = init::weights(&plan, self.seed, init);
         let file = ModelFile { plan, weights, x: self.x, y: self.y, evidence: None };
         Ok(Flow::from_file(file, engine)?.with_memory(self.memory))
     }

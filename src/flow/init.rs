@@ -1,20 +1,71 @@
 //! Initial weights: normals for everything trained, random orthogonal matrices for fixed mixing (spec, sections 3, 5).
 
-use crate::plan::Plan;
+use crate::plan::{Mixing, Plan};
 use crate::rng::{self, Stream};
 
-/// A weight arena with initial values: trained weights ~ N(0, sigma^2), fixed Q uniform over the orthogonal group.
-pub(super) fn weights(plan: &Plan, seed: u64, sigma: f32) -> Vec<f32> {
+/// How trained weights begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Init {
+    /// All of them ~ N(0, sigma^2).
+    Sigma(f32),
+    /// By the number of inputs of each layer.
+    Inputs,
+}
+
+/// Deviation of the weights of hidden layers, times the root of their number of inputs. Measured for splines on four real
+/// tables: with 1.4 of it held-out densities were 1.25 nats lower.
+const HIDDEN_GAIN: f32 = 0.58;
+/// The same of the last layer: splines begin near to the identity.
+const LAST_GAIN: f32 = 0.1;
+
+/// A weight arena with initial values: trained weights as `init` says, fixed Q uniform over the orthogonal group or over
+/// the permutations, or the reverse order.
+pub(super) fn weights(plan: &Plan, seed: u64, init: Init) -> Vec<f32> {
     let layout = &plan.layout;
     let mut weights = vec![0.0; layout.len()];
     let trained = &mut weights[..layout.trained];
     rng::fill_normals(seed, Stream::InitParameters, 0, 0, trained);
-    trained.iter_mut().for_each(|w| *w *= sigma);
+    match init {
+        Init::Sigma(sigma) => trained.iter_mut().for_each(|w| *w *= sigma),
+        Init::Inputs => {
+            for tensor in plan.layout.tensors.iter().filter(|tensor| tensor.offset < layout.trained) {
+                let gain = match tensor.shape[..] {
+                    [_, inputs] if tensor.name.ends_with(".2.weight") => LAST_GAIN / (inputs as f32).sqrt(),
+                    [_, inputs] if inputs > 0 => HIDDEN_GAIN / (inputs as f32).sqrt(),
+                    _ => 0.0,
+                };
+                trained[tensor.range()].iter_mut().for_each(|w| *w *= gain);
+            }
+        }
+    }
     for (number, mix) in plan.mixes().enumerate().filter(|(_, m)| m.reflections.is_none()) {
-        let q = orthogonal(mix.dim as usize, seed, number as u32);
+        let n = mix.dim as usize;
+        let q = match plan.spec.mixing {
+            Mixing::Reverse => permutation((0..n).rev()),
+            Mixing::Permutation => permutation(random_order(n, seed, number as u32).into_iter()),
+            _ => orthogonal(n, seed, number as u32),
+        };
         weights[mix.q as usize..mix.q as usize + q.len()].copy_from_slice(&q);
     }
     weights
+}
+
+/// The matrix whose row `i` takes the column that is number `i` of an order.
+fn permutation(order: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
+    let n = order.len();
+    let mut q = vec![0.0; n * n];
+    order.enumerate().for_each(|(i, j)| q[i * n + j] = 1.0);
+    q
+}
+
+/// A random order of `n` columns (Fisher, Yates).
+fn random_order(n: usize, seed: u64, number: u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    let mut random = rng::Counter::new(seed, Stream::Mixing, number, 1);
+    for i in (1..n).rev() {
+        order.swap(i, random.uniform(0.0, (i + 1) as f64) as usize);
+    }
+    order
 }
 
 /// Q of a QR decomposition of a Gaussian matrix with the signs of R's diagonal made positive, which makes Q uniform.

@@ -117,10 +117,13 @@ impl ModelFile {
         }
         for mix in self.plan.mixes().filter(|mix| mix.reflections.is_none()) {
             let (at, dim) = (mix.q as usize, mix.dim as usize);
-            if !is_orthogonal(&self.weights[at..at + dim * dim], dim) {
+            let q = &self.weights[at..at + dim * dim];
+            if !is_orthogonal(q, dim) || (mix.permutes && !q.iter().all(|&q| q == 0.0 || q == 1.0)) {
                 let tensor = self.plan.layout.tensors.iter().find(|tensor| tensor.offset == at);
                 let name = tensor.map_or("a mixing", |tensor| &tensor.name);
-                let what = "is not orthogonal, so its inverse and its densities would be wrong; the file is damaged";
+                let kind = if mix.permutes { "a permutation" } else { "orthogonal" };
+                let what =
+                    format!("is not {kind}, so its inverse and its densities would be wrong; the file is damaged");
                 return Err(Error::config(name, what));
             }
         }

@@ -1,4 +1,5 @@
-//! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients.
+//! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients. Of a permutation rows
+//! are copied.
 
 use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
@@ -8,7 +9,13 @@ use crate::plan::Mix;
 pub(crate) fn forward(shape: Shape, mix: &Mix, transpose: bool, weights: &[f32], from: &[f32], to: &mut [f32]) {
     let n = mix.dim as usize;
     let q = &weights[mix.q as usize..mix.q as usize + n * n];
-    if transpose {
+    if mix.permutes {
+        for (i, row) in q.chunks_exact(n).enumerate() {
+            let j = row.iter().position(|&q| q == 1.0).unwrap_or(i);
+            let (from_row, to_row) = if transpose { (i, j) } else { (j, i) };
+            shape.row_mut(to, to_row).copy_from_slice(shape.row(from, from_row));
+        }
+    } else if transpose {
         product::data_gradient(shape, Matrix::whole(n, n), q, from, to, Start::Zero, End::Linear);
     } else {
         product::forward(shape, Matrix::whole(n, n), q, from, to, Start::Zero, End::Linear);

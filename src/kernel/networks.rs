@@ -1,4 +1,6 @@
-//! `Networks`: s and t of every node of a stage, three layers each (spec, section 1), and their backward.
+//! `Networks`: the networks of every node of a stage, three layers each (spec, section 1), and their backward. Where
+//! parameters are summed, a network adds its outputs to those of the nodes before it, so that the buffer has the rows of
+//! one spline for every column and not of one for every node.
 //!
 //! Measured on two cores with AVX-512: networks up to 40 wide computed again in the backward pass take cross4 (100
 //! columns) from 835 to 680 ms, and change nothing for 20 columns, whose activations fit the cache; a limit of 70 was
@@ -9,6 +11,7 @@
 //! read more often than activations are saved, and with narrow ones as small as with others 5 %, in calls. Blocks of
 //! 112, 160 or 320 samples instead of 240 for narrow ones make no difference.
 
+use super::dropout::Dropout;
 use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};
 use crate::plan::{Net, Node, Stage};
@@ -85,20 +88,22 @@ impl SavedActivations {
 
     /// One past the last row that the networks of a stage leave something in.
     pub(crate) fn end(self, stage: &Stage) -> u32 {
-        stage.nodes.iter().map(|node| self.row(node, 1) + node.hidden).max().unwrap_or(0)
+        let last = |node: &Node| self.row(node, node.nets.len() as u32 - 1) + node.hidden;
+        stage.nodes.iter().map(last).max().unwrap_or(0)
     }
 
-    /// The first row of network `which` of a node: s is 0, t is 1.
+    /// The first row of network `which` of a node.
     fn row(self, node: &Node, which: u32) -> u32 {
         match self {
             Self::Nothing => 0,
             Self::ForBackward { shared } if node.hidden <= RECOMPUTED => shared,
-            Self::ForBackward { .. } => node.hidden_first + which * node.hidden,
+            Self::ForBackward { .. } => node.hidden_of(which),
         }
     }
 }
 
 /// Runs all networks of a stage.
+#[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::Networks`")]
 pub(crate) fn forward(
     shape: Shape,
     stage: &Stage,
@@ -107,13 +112,15 @@ pub(crate) fn forward(
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
     keep: SavedActivations,
+    dropout: Option<&Dropout>,
 ) {
     for node in &stage.nodes {
-        node_forward(shape, node, weights, inputs, st, [first, second], keep);
+        node_forward(shape, node, weights, inputs, st, [first, second], keep, dropout);
     }
 }
 
-/// Both networks of one node.
+/// The networks of one node.
+#[expect(clippy::too_many_arguments, reason = "the buffers of the operation, in the order of `Op::Networks`")]
 pub(crate) fn node_forward(
     shape: Shape,
     node: &Node,
@@ -122,18 +129,19 @@ pub(crate) fn node_forward(
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
     keep: SavedActivations,
+    dropout: Option<&Dropout>,
 ) {
     let inputs = inputs.of(shape, node);
-    for (which, net) in [node.s, node.t].iter().enumerate() {
+    for (which, net) in node.nets.iter().enumerate() {
         let which = which as u32;
         let buffers = NetBuffers {
             hidden: [
                 shape.rows_of_mut(first, 0, node.hidden),
                 shape.rows_of_mut(second, keep.row(node, which), node.hidden),
             ],
-            out: shape.rows_of_mut(st, node.st + which * node.lower, node.lower),
+            out: shape.rows_of_mut(st, node.sum_of(which), node.outputs),
         };
-        net_forward(shape, node, net, weights, inputs, buffers);
+        net_forward(shape, node, net, weights, inputs, buffers, dropout.map(|d| d.of(node, which)));
     }
 }
 
@@ -154,18 +162,36 @@ fn first_matrices(node: &Node) -> [Matrix; 2] {
     [node.upper, node.given].map(|inputs| Matrix { inputs: inputs as usize, ..first })
 }
 
-fn net_forward(shape: Shape, node: &Node, net: &Net, weights: &[f32], inputs: Inputs<'_>, buffers: NetBuffers<'_>) {
+fn net_forward(
+    shape: Shape,
+    node: &Node,
+    net: &Net,
+    weights: &[f32],
+    inputs: Inputs<'_>,
+    buffers: NetBuffers<'_>,
+    dropout: Option<Dropout>,
+) {
     let NetBuffers { hidden: [h1, h2], out } = buffers;
     let [_, _, last] = layers(node);
     for (at, block) in sample_blocks(shape, node) {
-        first_layer(block, node, net, weights, inputs.from(at), &mut h1[at..]);
-        second_layer(block, node, net, weights, &h1[at..], &mut h2[at..]);
+        let dropout = dropout.map(|dropout| dropout.from(at));
+        first_layer(block, node, net, weights, inputs.from(at), &mut h1[at..], dropout);
+        second_layer(block, node, net, weights, &h1[at..], &mut h2[at..], dropout);
         let (w, b) = layer(weights, net, 2, last);
-        product::forward(block, last, w, &h2[at..], &mut out[at..], Start::Bias(b), End::Linear);
+        let start = if node.adds { Start::AddBias(b) } else { Start::Bias(b) };
+        product::forward(block, last, w, &h2[at..], &mut out[at..], start, End::Linear);
     }
 }
 
-fn first_layer(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: Inputs<'_>, h1: &mut [f32]) {
+fn first_layer(
+    block: Shape,
+    node: &Node,
+    net: &Net,
+    weights: &[f32],
+    inputs: Inputs<'_>,
+    h1: &mut [f32],
+    dropout: Option<Dropout>,
+) {
     let [first, ..] = layers(node);
     let [of_x, of_given] = first_matrices(node);
     let (w, b) = layer(weights, net, 0, first);
@@ -176,12 +202,26 @@ fn first_layer(block: Shape, node: &Node, net: &Net, weights: &[f32], inputs: In
         let w = &w[node.upper as usize..];
         product::forward(block, of_given, w, inputs.given, h1, Start::Add, End::Relu);
     }
+    if let Some(dropout) = dropout {
+        dropout.layer(0).apply(block, node.hidden, h1);
+    }
 }
 
-fn second_layer(block: Shape, node: &Node, net: &Net, weights: &[f32], h1: &[f32], h2: &mut [f32]) {
+fn second_layer(
+    block: Shape,
+    node: &Node,
+    net: &Net,
+    weights: &[f32],
+    h1: &[f32],
+    h2: &mut [f32],
+    dropout: Option<Dropout>,
+) {
     let [_, second, _] = layers(node);
     let (w, b) = layer(weights, net, 1, second);
     product::forward(block, second, w, h1, h2, Start::Bias(b), End::Relu);
+    if let Some(dropout) = dropout {
+        dropout.layer(1).apply(block, node.hidden, h2);
+    }
 }
 
 /// Gradients of all networks of a stage: sums those of the weights over tiles and adds to `d_x`, where it is wanted.
@@ -198,6 +238,7 @@ pub(crate) fn backward(
     [d_first, d_second]: [&mut [f32]; 2],
     mut d_x: Option<&mut [f32]>,
     gradients: &mut Gradients<'_>,
+    dropout: Option<&Dropout>,
 ) {
     let keep = SavedActivations::of(stage, true);
     for node in &stage.nodes {
@@ -205,9 +246,10 @@ pub(crate) fn backward(
         let [of_x, of_given] = first_matrices(node);
         let inputs = inputs.of(shape, node);
         let mut d_upper = d_x.as_deref_mut().map(|d_x| shape.rows_of_mut(d_x, node.upper_first, node.upper));
-        for (which, net) in [node.s, node.t].iter().enumerate() {
+        for (which, net) in node.nets.iter().enumerate() {
             let which = which as u32;
-            let d_out = shape.rows_of(d_st, node.st + which * node.lower, node.lower);
+            let dropout = dropout.map(|dropout| dropout.of(node, which));
+            let d_out = shape.rows_of(d_st, node.sum_of(which), node.outputs);
             let h1 = shape.rows_of_mut(first, 0, node.hidden);
             let h2 = shape.rows_of_mut(second, keep.row(node, which), node.hidden);
             let d_h1 = shape.rows_of_mut(d_first, 0, node.hidden);
@@ -216,13 +258,21 @@ pub(crate) fn backward(
             let w = |index: usize| layer(weights, net, index, matrices[index]).0;
             for (at, block) in sample_blocks(shape, node) {
                 let [h1, h2] = [&mut h1[at..], &mut h2[at..]];
-                first_layer(block, node, net, weights, inputs.from(at), h1);
+                let dropout = dropout.map(|dropout| dropout.from(at));
+                first_layer(block, node, net, weights, inputs.from(at), h1, dropout);
                 if node.hidden <= RECOMPUTED {
-                    second_layer(block, node, net, weights, h1, h2);
+                    second_layer(block, node, net, weights, h1, h2, dropout);
                 }
                 let (d_h1, d_h2) = (&mut d_h1[at..], &mut d_h2[at..]);
                 product::data_gradient(block, matrices[2], w(2), &d_out[at..], d_h2, Start::Zero, End::Mask(h2));
+                // What was dropped is zero, as what ReLU cut off; what was not dropped was scaled up.
+                if let Some(dropout) = dropout {
+                    dropout.scale(block, node.hidden, d_h2);
+                }
                 product::data_gradient(block, matrices[1], w(1), d_h2, d_h1, Start::Zero, End::Mask(h1));
+                if let Some(dropout) = dropout {
+                    dropout.scale(block, node.hidden, d_h1);
+                }
                 // That of a node without upper columns is empty.
                 if let Some(d_upper) = d_upper.as_deref_mut().and_then(|d| d.get_mut(at..)) {
                     product::data_gradient(block, of_x, w(0), d_h1, d_upper, Start::Add, End::Linear);

@@ -72,7 +72,7 @@ impl Kernel for Add<'_> {
 
 /// [`rng::philox4x32_10`] for many counters.
 #[inline(always)]
-fn philox(counter: [[u32; LANES]; 4], mut key: [u32; 2]) -> [[u32; LANES]; 4] {
+pub(super) fn philox(counter: [[u32; LANES]; 4], mut key: [u32; 2]) -> [[u32; LANES]; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
     for _ in 0..rng::ROUNDS {
         for i in 0..LANES {

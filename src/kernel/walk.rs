@@ -1,8 +1,9 @@
 //! `Walk`: the inverse of a stage whose networks see the block's input (spec, section 2).
 
+use super::dropout::Dropout;
 use super::networks::{self, Inputs, SavedActivations};
 use super::{Shape, couple};
-use crate::plan::{Link, Scale, Stage};
+use crate::plan::{Spec, Stage};
 
 /// Visits the nodes upper half first, then the node, then the lower half; `x` goes from output to input in place.
 /// With `keep`, hidden activations are left for the backward pass.
@@ -10,22 +11,19 @@ use crate::plan::{Link, Scale, Stage};
 pub(crate) fn walk(
     shape: Shape,
     stage: &Stage,
-    scale: Scale,
+    spec: &Spec,
     weights: &[f32],
     x: &mut [f32],
     given: &[f32],
     st: &mut [f32],
     [first, second]: [&mut [f32]; 2],
     keep: bool,
+    dropout: Option<&Dropout>,
 ) {
     let keep = SavedActivations::of(stage, keep);
     for &i in &stage.walk {
         let node = &stage.nodes[i as usize];
-        networks::node_forward(shape, node, weights, Inputs { x, given }, st, [first, second], keep);
-        for j in 0..node.lower {
-            let link = Link { s: node.st + j, t: node.st + node.lower + j };
-            let column = shape.row_mut(x, (node.lower_first + j) as usize);
-            couple::link_inverse(shape, link, scale, column, st);
-        }
+        networks::node_forward(shape, node, weights, Inputs { x, given }, st, [first, second], keep, dropout);
+        couple::node_inverse(shape, stage, node, spec, x, st);
     }
 }

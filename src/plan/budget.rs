@@ -6,11 +6,12 @@ use crate::error::{Error, Result};
 
 /// Number of trained parameters of `spec`, without making the plan.
 pub fn parameters(spec: &Spec) -> u64 {
+    let networks = spec.coupling.networks().len() as u64;
     let nets: u64 = lane::couplings(spec, 0)
         .iter()
         .map(|c| {
-            let (i, h, o) = (u64::from(c.upper + c.given), u64::from(c.hidden), u64::from(c.lower));
-            2 * (h * (i + 1) + h * (h + 1) + o * (h + 1))
+            let (i, h, o) = (u64::from(c.upper + c.given), u64::from(c.hidden), u64::from(c.outputs));
+            networks * (h * (i + 1) + h * (h + 1) + o * (h + 1))
         })
         .sum();
     let reflections = if spec.mixing == Mixing::Householder { mixing_weights(spec) } else { 0 };
@@ -19,7 +20,10 @@ pub fn parameters(spec: &Spec) -> u64 {
 
 /// Number of weights that a model file of `spec` holds: trained parameters and fixed mixing matrices.
 pub fn stored_weights(spec: &Spec) -> u64 {
-    let fixed = if spec.mixing == Mixing::Fixed { mixing_weights(spec) } else { 0 };
+    let fixed = match spec.mixing {
+        Mixing::Fixed | Mixing::Reverse | Mixing::Permutation => mixing_weights(spec),
+        Mixing::Householder | Mixing::None => 0,
+    };
     parameters(spec).saturating_add(fixed)
 }
 
@@ -60,6 +64,7 @@ pub fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::{Spline, Transform};
     use super::super::{Kind, Plan};
     use super::*;
 
@@ -67,10 +72,12 @@ mod tests {
     fn count_is_the_plans() {
         for dim in [1, 2, 3, 7, 20, 33] {
             for depth in [0, 1, 99] {
-                for mixing in [Mixing::None, Mixing::Fixed, Mixing::Householder] {
+                let mixings = [Mixing::None, Mixing::Fixed, Mixing::Householder, Mixing::Reverse];
+                let couplings = [Transform::Affine, Transform::Spline(Spline::default())];
+                for (mixing, coupling) in mixings.into_iter().flat_map(|m| couplings.map(|c| (m, c))) {
                     for (kind, cond_dim) in [(Kind::Flow, 0), (Kind::Cinn, 1), (Kind::Hint, 1), (Kind::Hint, 9)] {
                         let spec = Spec { dim, depth, mixing, kind, cond_dim, blocks: 3, width: 21, ..Spec::default() };
-                        let spec = Spec { mix_first: false, ..spec };
+                        let spec = Spec { mix_first: false, coupling, ..spec };
                         let layout = Plan::new(&spec).unwrap().layout;
                         assert_eq!(parameters(&spec), layout.trained as u64);
                         assert_eq!(stored_weights(&spec), layout.tensors.iter().map(|t| t.len() as u64).sum::<u64>());

@@ -24,8 +24,10 @@ pub(super) struct Coupling {
     pub(super) lower: u32,
     /// Number of conditions read after the columns.
     pub(super) given: u32,
-    /// Hidden width of both networks.
+    /// Hidden width of its networks.
     pub(super) hidden: u32,
+    /// n_out of each of its networks.
+    pub(super) outputs: u32,
 }
 
 /// A part of a block whose networks depend on nothing in it.
@@ -87,6 +89,7 @@ pub(super) fn couplings(spec: &Spec, b: u32) -> Vec<Coupling> {
             lower: spec.dim,
             given: 0,
             hidden: spec.width,
+            outputs: spec.dim * spec.coupling.outputs(),
         });
     }
     for lane in lanes(spec, b) {
@@ -102,6 +105,7 @@ pub(super) fn couplings(spec: &Spec, b: u32) -> Vec<Coupling> {
                 lower: node.lower(),
                 given: spec.given(),
                 hidden: spec.width_at(level),
+                outputs: node.lower() * spec.coupling.outputs(),
             }
         }));
     }

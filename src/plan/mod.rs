@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 pub use params::{Layout, Tensor};
-pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec};
-pub use stage::{Layer, Link, Net, Node, Stage};
+pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
+pub use stage::{Layer, Link, Net, Nets, Node, Stage};
 
 /// The orthogonal mixing of a lane at the head of a block (spec, section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Mix {
     pub q: u32,
     /// Offset of the trained reflection vectors `[dim, dim]` that Q is made of, for `mixing = householder`.
     pub reflections: Option<u32>,
+    /// Whether Q is a permutation: one 1 in each row, else zeros.
+    pub permutes: bool,
 }
 
 /// One block: mixing, then the stages of its couplings in forward order.
@@ -87,13 +89,13 @@ impl Plan {
             let couplings: Vec<_> = lane::couplings(spec, b)
                 .into_iter()
                 .map(|coupling| {
-                    let nets = layout.nets(&coupling);
+                    let nets = layout.nets(&coupling, spec.coupling.networks());
                     (coupling, nets)
                 })
                 .collect();
             let mut add = |dim, couplings: &[_]| {
                 let first = stages.len();
-                stages.extend(stage::stages(spec.condition_on, dim, couplings));
+                stages.extend(stage::stages(spec, dim, couplings));
                 first..stages.len()
             };
             blocks.push(Block {
@@ -111,6 +113,11 @@ impl Plan {
             layout.locate(mix);
         }
         Ok(Self { spec: spec.clone(), blocks, stages, layout })
+    }
+
+    /// Hidden rows of the stages before one, by which its units have numbers of their own.
+    pub(crate) fn hidden_before(&self, stage: usize) -> u32 {
+        self.stages[..stage].iter().map(|stage| stage.hidden_rows).sum()
     }
 
     /// Every mixing of the model, in block order.

@@ -94,11 +94,10 @@ impl Builder {
         offset as u32 // `Plan::new` has refused arenas that do not fit
     }
 
-    /// Both networks of a coupling node.
-    pub(super) fn nets(&mut self, coupling: &Coupling) -> Nets {
-        let Coupling { name, upper, given, hidden, lower, .. } = coupling;
-        let mut net = |which| self.net(&format!("{name}.{which}"), upper + given, *hidden, *lower);
-        (net("s"), net("t"))
+    /// The networks of a coupling node, by their names.
+    pub(super) fn nets(&mut self, coupling: &Coupling, names: &[&str]) -> Nets {
+        let Coupling { name, upper, given, hidden, outputs, .. } = coupling;
+        Nets::new(names.iter().map(|which| self.net(&format!("{name}.{which}"), upper + given, *hidden, *outputs)))
     }
 
     fn net(&mut self, prefix: &str, n_in: u32, hidden: u32, n_out: u32) -> Net {
@@ -121,12 +120,13 @@ impl Builder {
             let reflections = Some(self.push_trained(format!("{prefix}.reflections"), vec![n, n]));
             let q = self.derived_len;
             self.derived_len += (n * n) as u64;
-            Mix { first, dim, q: q as u32, reflections }
+            Mix { first, dim, q: q as u32, reflections, permutes: false }
         } else {
             let q = self.fixed_len;
             self.fixed.push(Tensor { name: format!("{prefix}.weight"), shape: vec![n, n], offset: q as usize });
             self.fixed_len += (n * n) as u64;
-            Mix { first, dim, q: q as u32, reflections: None }
+            let permutes = matches!(mixing, Mixing::Reverse | Mixing::Permutation);
+            Mix { first, dim, q: q as u32, reflections: None, permutes }
         }
     }
 

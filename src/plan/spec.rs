@@ -53,6 +53,11 @@ pub enum Mixing {
     Fixed,
     /// A product of N trained Householder reflections.
     Householder,
+    /// The columns in reverse order. Splines want columns as they are: an orthogonal map of another kind blends those
+    /// with atoms or edges into all others.
+    Reverse,
+    /// The columns in a random order.
+    Permutation,
     /// No mixing.
     None,
 }
@@ -84,6 +89,104 @@ impl Default for Scale {
     }
 }
 
+/// What a coupling does to each of its lower columns, by parameters that its networks compute of the upper ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Transform {
+    /// `v exp(sigma(s)) + t`, the paper's.
+    #[default]
+    Affine,
+    /// A monotone rational-quadratic spline.
+    Spline(Spline),
+}
+
+/// A monotone rational-quadratic spline of [-b, b] onto itself, the identity beyond (Durkan, Bekasov, Murray,
+/// Papamakarios, 2019).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spline {
+    /// K, the number of bins.
+    pub bins: u32,
+    /// b, half the width of the box.
+    #[serde(rename = "box")]
+    pub half_width: f32,
+    /// The smallest slope at a knot.
+    pub min_slope: f32,
+}
+
+impl Spline {
+    /// The smallest share of the box that a bin has, in width and in height.
+    pub const MIN_BIN: f32 = 1e-3;
+    /// The most bins: all of them could have ten times their smallest share.
+    pub const MOST_BINS: u32 = 64;
+
+    /// Parameters of a column: K widths, K heights, and the slopes at the K - 1 knots between bins.
+    pub fn parameters(self) -> u32 {
+        3 * self.bins - 1
+    }
+}
+
+impl Spline {
+    fn validate(self) -> Result<()> {
+        let Self { bins, half_width, min_slope } = self;
+        if !(2..=Self::MOST_BINS).contains(&bins) {
+            return Err(Error::config("model.bins", format!("must be between 2 and {}, is {bins}", Self::MOST_BINS)));
+        }
+        if !(half_width.is_finite() && (1e-3..=1e6).contains(&half_width)) {
+            return Err(Error::config("model.box", format!("must be between 0.001 and 1000000, is {half_width}")));
+        }
+        if !(1e-6..=0.5).contains(&min_slope) {
+            return Err(Error::config("model.min_slope", format!("must be between 0.000001 and 0.5, is {min_slope}")));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Spline {
+    fn default() -> Self {
+        Self { bins: 8, half_width: 5.0, min_slope: 1e-3 }
+    }
+}
+
+impl Transform {
+    /// What its networks are called in the model file.
+    pub fn networks(self) -> &'static [&'static str] {
+        match self {
+            Self::Affine => &["s", "t"],
+            Self::Spline(_) => &["spline"],
+        }
+    }
+
+    /// Outputs of each network for a column.
+    pub fn outputs(self) -> u32 {
+        match self {
+            Self::Affine => 1,
+            Self::Spline(spline) => spline.parameters(),
+        }
+    }
+
+    /// Whether a column goes through one map in a stage, whose parameters are the sums of those of all nodes that
+    /// transform it; else through the map of every node in turn.
+    ///
+    /// Of splines the sum is half the work of a chain and about as good: within 0.3 nats on four real tables, in either
+    /// direction. Affine maps of a sum would be another model than the paper's.
+    pub fn sums(self) -> bool {
+        matches!(self, Self::Spline(_))
+    }
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Affine => "affine",
+            Self::Spline(_) => "spline",
+        }
+    }
+
+    fn is_affine(&self) -> bool {
+        *self == Self::Affine
+    }
+}
+
 /// A model, before any weight exists. Serialises to the JSON of the model file (spec, section 7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
@@ -109,9 +212,12 @@ pub struct Spec {
     /// Whether the first block has a mixing too.
     #[serde(default = "default_true")]
     pub mix_first: bool,
-    /// Log-scale function.
+    /// Log-scale function of affine couplings.
     #[serde(default)]
     pub scale: Scale,
+    /// What couplings do to their columns.
+    #[serde(default, skip_serializing_if = "Transform::is_affine")]
+    pub coupling: Transform,
 }
 
 fn default_true() -> bool {
@@ -131,6 +237,7 @@ impl Default for Spec {
             mixing: Mixing::Fixed,
             mix_first: true,
             scale: Scale::default(),
+            coupling: Transform::default(),
         }
     }
 }
@@ -196,6 +303,9 @@ impl Spec {
         {
             return Err(Error::config("model.slope", format!("must be a positive number, is {slope}")));
         }
+        if let Transform::Spline(spline) = self.coupling {
+            spline.validate()?;
+        }
         Ok(())
     }
 }
@@ -218,6 +328,21 @@ mod tests {
     }
 
     #[test]
+    fn splines_have_their_place_in_the_json() {
+        let json = r#"{"kind":"flow","dim":3,"blocks":1,"depth":0,"width":4,"mixing":"reverse",
+            "coupling":{"kind":"spline","bins":6,"box":4.0,"min_slope":0.01}}"#;
+        let spec: Spec = serde_json::from_str(json).unwrap();
+        let spline = Spline { bins: 6, half_width: 4.0, min_slope: 0.01 };
+        assert_eq!((spec.coupling, spec.mixing), (Transform::Spline(spline), Mixing::Reverse));
+        assert_eq!(serde_json::from_str::<Spec>(&serde_json::to_string(&spec).unwrap()).unwrap(), spec);
+        let affine = Spec { coupling: Transform::Affine, ..spec };
+        assert!(
+            !serde_json::to_string(&affine).unwrap().contains("coupling"),
+            "files of affine models stay as they are"
+        );
+    }
+
+    #[test]
     fn widths_halve_down_to_an_eighth() {
         let spec = Spec { width: 139, ..Spec::default() };
         assert_eq!((0..6).map(|l| spec.width_at(l)).collect::<Vec<_>>(), [139, 69, 34, 17, 17, 17]);
@@ -229,6 +354,10 @@ mod tests {
         let message = |spec: Spec| spec.validate().unwrap_err().to_string();
         assert!(message(Spec { dim: 0, ..Spec::default() }).contains("model.dim"));
         assert!(message(Spec { width: 1 << 20, ..Spec::default() }).contains("model.width"));
+        let spline = |spline| Spec { coupling: Transform::Spline(spline), ..Spec::default() };
+        assert!(message(spline(Spline { bins: 1, ..Spline::default() })).contains("model.bins"));
+        assert!(message(spline(Spline { half_width: f32::NAN, ..Spline::default() })).contains("model.box"));
+        assert!(message(spline(Spline { min_slope: 0.0, ..Spline::default() })).contains("model.min_slope"));
         assert!(message(Spec { scale: Scale::Atan { slope: f32::NAN }, ..Spec::default() }).contains("model.slope"));
     }
 }

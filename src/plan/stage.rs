@@ -1,7 +1,9 @@
 //! Nodes to stages: groups of nodes whose networks depend on nothing in the group, so that one dispatch runs them all.
 
+use std::ops::Deref;
+
 use super::lane::{Coupling, Part};
-use super::spec::ConditionOn;
+use super::spec::{ConditionOn, Spec};
 
 /// Offsets of one network Linear, ReLU, Linear, ReLU, Linear in the weight arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +12,36 @@ pub struct Net {
     pub weight: [u32; 3],
     /// Biases of the three layers.
     pub bias: [u32; 3],
+}
+
+/// The networks of a coupling node: s and t of an affine map, or the one that gives the parameters of a spline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nets {
+    /// One network.
+    One([Net; 1]),
+    /// Two of the same shape.
+    Two([Net; 2]),
+}
+
+impl Nets {
+    pub(super) fn new(mut nets: impl Iterator<Item = Net>) -> Self {
+        match (nets.next(), nets.next(), nets.next()) {
+            (Some(one), None, None) => Self::One([one]),
+            (Some(first), Some(second), None) => Self::Two([first, second]),
+            _ => unreachable!("a node has one network or two"),
+        }
+    }
+}
+
+impl Deref for Nets {
+    type Target = [Net];
+
+    fn deref(&self) -> &[Net] {
+        match self {
+            Self::One(one) => one,
+            Self::Two(two) => two,
+        }
+    }
 }
 
 /// A coupling node as the kernels see it: which columns it reads, which it transforms, where its weights are.
@@ -22,21 +54,26 @@ pub struct Node {
     pub upper_first: u32,
     /// Number of columns read (may be 0).
     pub upper: u32,
-    /// Number of conditions that both networks read after the columns: 0, or all that the stage is given.
+    /// Number of conditions that its networks read after the columns: 0, or all that the stage is given.
     pub given: u32,
     /// First column transformed.
     pub lower_first: u32,
-    /// Number of columns transformed, n_out of both networks.
+    /// Number of columns transformed.
     pub lower: u32,
-    /// Hidden width of both networks.
+    /// Hidden width of its networks.
     pub hidden: u32,
-    /// Network of the log-scale.
-    pub s: Net,
-    /// Network of the shift.
-    pub t: Net,
-    /// First row in the stage's `st` buffer: `lower` rows of s, then `lower` rows of t.
+    /// n_out of each of its networks: for every lower column as many as the map takes from a network, side by side.
+    pub outputs: u32,
+    /// Its networks.
+    pub nets: Nets,
+    /// First row in the stage's `st` buffer: the outputs of its networks one after the other.
     pub st: u32,
-    /// First row in each of the stage's two hidden buffers: `hidden` rows of s, then `hidden` rows of t.
+    /// The same in a buffer in which the outputs of all nodes for a column are added up; where nothing is summed, `st`.
+    pub sum: u32,
+    /// Whether nodes before it, in the list and in the walk, have outputs for its lower columns that its own are added
+    /// to. All of these columns or none are theirs.
+    pub adds: bool,
+    /// First row in each of the stage's two hidden buffers: `hidden` rows of each network.
     pub hidden_first: u32,
     /// First row in the stage's slot buffer: `upper` rows, the gradient that this node sends to its upper columns.
     pub slot: u32,
@@ -52,25 +89,34 @@ pub struct Layer {
 }
 
 impl Node {
-    /// The three layers of both networks, the first that runs first.
+    /// The three layers of its networks, the first that runs first.
     pub fn layers(&self) -> [Layer; 3] {
-        let &Self { hidden, lower, .. } = self;
-        [(self.inputs(), hidden), (hidden, hidden), (hidden, lower)].map(|(inputs, outputs)| Layer { inputs, outputs })
+        let &Self { hidden, outputs, .. } = self;
+        [(self.inputs(), hidden), (hidden, hidden), (hidden, outputs)]
+            .map(|(inputs, outputs)| Layer { inputs, outputs })
     }
 
-    /// n_in of both networks: upper columns, then conditions (may be 0).
+    /// n_in of its networks: upper columns, then conditions (may be 0).
     pub fn inputs(&self) -> u32 {
         self.upper + self.given
     }
 }
 
-/// One affine map of a column: the rows of the stage's `st` buffer that hold its s and its t.
+/// The parameters that a node has for one of its lower columns, as rows of the stage's `st` buffer: `first`, `first +
+/// step` and so on. Of an affine map these are s and t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Row of s.
-    pub s: u32,
-    /// Row of t.
-    pub t: u32,
+    /// Row of the first parameter.
+    pub first: u32,
+    /// Rows from one parameter to the next.
+    pub step: u32,
+}
+
+impl Link {
+    /// Row of a parameter.
+    pub fn row(self, parameter: u32) -> u32 {
+        self.first + parameter * self.step
+    }
 }
 
 /// Nodes whose networks can all run at once.
@@ -84,12 +130,17 @@ pub struct Stage {
     pub nodes: Vec<Node>,
     /// Positions in `nodes` in the order of the inverse walk: upper half, node, lower half.
     pub walk: Vec<u32>,
-    /// For every column the affine maps it goes through in forward order, deepest node first.
+    /// For every column the parameters of all nodes that transform it, deepest node first: affine maps in forward order,
+    /// or parameters to be summed.
     pub chains: Vec<Vec<Link>>,
+    /// Where parameters are summed: for every column the row of the first sum, if any node transforms it.
+    pub sums: Vec<Option<u32>>,
     /// For every column the slot rows whose sum is the networks' share of its gradient, in fixed order.
     pub slots: Vec<Vec<u32>>,
     /// Rows of the `st` buffer.
     pub st_rows: u32,
+    /// Rows of the buffer in which parameters are summed, at most `st_rows`; where nothing is summed, `st_rows`.
+    pub sum_rows: u32,
     /// Rows of each of the two hidden buffers.
     pub hidden_rows: u32,
     /// Rows of the slot buffer.
@@ -101,32 +152,68 @@ impl Stage {
     pub(crate) fn widest(&self) -> u32 {
         self.nodes.iter().map(|node| node.hidden).max().unwrap_or(0)
     }
+
+    /// Networks of each node.
+    pub(crate) fn networks(&self) -> u32 {
+        self.nodes.first().map_or(0, |node| node.nets.len() as u32)
+    }
 }
 
-/// The two networks of a coupling node, s and t.
-pub(super) type Nets = (Net, Net);
+impl Node {
+    /// First row in the stage's `st` buffer of the outputs of a network.
+    pub(crate) fn st_of(&self, network: u32) -> u32 {
+        self.st + network * self.outputs
+    }
+
+    /// The same in the buffer of sums.
+    pub(crate) fn sum_of(&self, network: u32) -> u32 {
+        self.sum + network * self.outputs
+    }
+
+    /// First row in each hidden buffer of a network.
+    pub(crate) fn hidden_of(&self, network: u32) -> u32 {
+        self.hidden_first + network * self.hidden
+    }
+}
 
 /// Cuts coupling nodes of one block over `dim` columns into stages, in forward order.
-pub(super) fn stages(condition_on: ConditionOn, dim: u32, couplings: &[(Coupling, Nets)]) -> Vec<Stage> {
+pub(super) fn stages(spec: &Spec, dim: u32, couplings: &[(Coupling, Nets)]) -> Vec<Stage> {
     let mut couplings: Vec<_> = couplings.iter().collect();
     // A stable sort: nodes of a level stay in the order of their columns.
     couplings.sort_by_key(|(c, _)| c.level());
-    match condition_on {
-        ConditionOn::Input => vec![stage(dim, &couplings)],
+    let stage = |couplings: &[_]| stage(spec, dim, couplings);
+    match spec.condition_on {
+        ConditionOn::Input => vec![stage(&couplings)],
         ConditionOn::Output => {
             let mut parts: Vec<Part> = couplings.iter().map(|(c, _)| c.part).collect();
             parts.sort_by_key(|part| part.forward_key());
             parts.dedup();
             let of_part = |part| couplings.iter().filter(|(c, _)| c.part == part).copied().collect::<Vec<_>>();
-            parts.into_iter().map(|part| stage(dim, &of_part(part))).collect()
+            parts.into_iter().map(|part| stage(&of_part(part))).collect()
         }
     }
 }
 
-fn stage(dim: u32, couplings: &[&(Coupling, Nets)]) -> Stage {
+fn stage(spec: &Spec, dim: u32, couplings: &[&(Coupling, Nets)]) -> Stage {
+    let (sums, per_column) = if spec.coupling.sums() {
+        let mut next = 0;
+        let sums = (0..dim).map(|c| {
+            let lower = |(n, _): &&(Coupling, Nets)| (n.lower_first..n.lower_first + n.lower).contains(&c);
+            let is_transformed = couplings.iter().any(lower);
+            is_transformed.then(|| {
+                next += spec.coupling.outputs();
+                next - spec.coupling.outputs()
+            })
+        });
+        (sums.collect(), spec.coupling.outputs())
+    } else {
+        (Vec::new(), 1)
+    };
     let mut nodes: Vec<Node> = Vec::with_capacity(couplings.len());
     let (mut st_rows, mut hidden_rows, mut slot_rows) = (0, 0, 0);
-    for (c, (s, t)) in couplings {
+    let mut has_outputs = vec![false; dim as usize];
+    for (c, nets) in couplings {
+        let lower = c.lower_first as usize..(c.lower_first + c.lower) as usize;
         nodes.push(Node {
             upper_first: c.upper_first,
             upper: c.upper,
@@ -134,14 +221,18 @@ fn stage(dim: u32, couplings: &[&(Coupling, Nets)]) -> Stage {
             lower_first: c.lower_first,
             lower: c.lower,
             hidden: c.hidden,
-            s: *s,
-            t: *t,
+            outputs: c.outputs,
+            nets: *nets,
             st: st_rows,
+            sum: sums.get(lower.start).map_or(st_rows, |sum| sum.unwrap_or_default()),
+            adds: spec.coupling.sums() && has_outputs[lower.start],
             hidden_first: hidden_rows,
             slot: slot_rows,
         });
-        st_rows += 2 * c.lower;
-        hidden_rows += 2 * c.hidden;
+        has_outputs[lower].fill(true);
+        let networks = nets.len() as u32;
+        st_rows += networks * c.outputs;
+        hidden_rows += networks * c.hidden;
         slot_rows += c.upper;
     }
     let mut chains = vec![Vec::new(); dim as usize];
@@ -149,7 +240,9 @@ fn stage(dim: u32, couplings: &[&(Coupling, Nets)]) -> Stage {
     // Level by level, so the reverse begins with the deepest nodes.
     for node in nodes.iter().rev() {
         for j in 0..node.lower {
-            chains[(node.lower_first + j) as usize].push(Link { s: node.st + j, t: node.st + node.lower + j });
+            // Those of one network lie side by side, of several in rows of their own.
+            let step = if node.nets.len() > 1 { node.outputs } else { 1 };
+            chains[(node.lower_first + j) as usize].push(Link { first: node.st + j * per_column, step });
         }
         for j in 0..node.upper {
             slots[(node.upper_first + j) as usize].push(node.slot + j);
@@ -158,13 +251,17 @@ fn stage(dim: u32, couplings: &[&(Coupling, Nets)]) -> Stage {
     let mut walk: Vec<u32> = (0..nodes.len() as u32).collect();
     walk.sort_by_key(|&i| couplings[i as usize].0.walk_key());
     let given = nodes.iter().map(|node| node.given).max().unwrap_or(0);
-    Stage { dim, given, nodes, walk, chains, slots, st_rows, hidden_rows, slot_rows }
+    let sum_rows = match sums.is_empty() {
+        true => st_rows,
+        false => sums.iter().flatten().count() as u32 * per_column,
+    };
+    Stage { dim, given, nodes, walk, chains, sums, slots, st_rows, sum_rows, hidden_rows, slot_rows }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Plan;
-    use super::super::spec::{FULL_DEPTH, Kind, Spec};
+    use super::super::spec::{FULL_DEPTH, Kind, Spline, Transform};
     use super::super::tree::{self, TreeNode};
     use super::*;
 
@@ -203,10 +300,45 @@ mod tests {
         // Column 7 is in the lower part of node 7 (columns 6..8 of level 2), 3 (4..8) and 1 (0..8).
         let levels: Vec<u32> = stage.chains[7]
             .iter()
-            .map(|link| stage.nodes.iter().position(|n| (n.st..n.st + n.lower).contains(&link.s)).unwrap() as u32)
+            .map(|link| stage.nodes.iter().position(|n| (n.st..n.st + n.lower).contains(&link.first)).unwrap() as u32)
             .collect();
         assert!(levels.is_sorted_by(|a, b| a > b), "{levels:?}");
         assert_eq!(levels.len(), 3);
+    }
+
+    /// Splines: of all lower columns of a node the sums lie side by side, every column has the outputs of all its nodes in
+    /// them, and the first node of a column in the list is its first one in the walk.
+    #[test]
+    fn sums_have_the_outputs_of_every_node_once() {
+        for (kind, cond_dim) in [(Kind::Flow, 0), (Kind::Hint, 1), (Kind::Hint, 6)] {
+            for (dim, condition_on) in (1..=33).flat_map(|n| [(n, ConditionOn::Input), (n, ConditionOn::Output)]) {
+                let coupling = Transform::Spline(Spline { bins: 3, ..Spline::default() });
+                let spec = Spec { kind, cond_dim, dim, coupling, condition_on, blocks: 1, width: 8, ..Spec::default() };
+                for stage in Plan::new(&spec).unwrap().stages {
+                    assert!(stage.sum_rows <= stage.st_rows);
+                    let mut links = vec![0; stage.dim as usize];
+                    for node in &stage.nodes {
+                        for j in 0..node.lower {
+                            let c = (node.lower_first + j) as usize;
+                            assert_eq!(stage.sums[c], Some(node.sum + 8 * j), "{spec:?}");
+                            assert_eq!(node.adds, links[c] > 0, "{spec:?}");
+                            links[c] += 1;
+                        }
+                    }
+                    let lengths = stage.chains.iter().map(Vec::len);
+                    assert!(lengths.eq(links.iter().copied()));
+                    let rows: u32 = stage.sums.iter().flatten().map(|_| 8).sum();
+                    assert_eq!(rows, stage.sum_rows);
+                    let mut seen = vec![false; stage.dim as usize];
+                    for &i in &stage.walk {
+                        let node = &stage.nodes[i as usize];
+                        let lower = node.lower_first as usize..(node.lower_first + node.lower) as usize;
+                        assert!(seen[lower.clone()].iter().all(|&s| s == node.adds), "{spec:?}");
+                        seen[lower].fill(true);
+                    }
+                }
+            }
+        }
     }
 
     /// The recursion as the paper writes it, for comparison with the sort.
@@ -256,7 +388,7 @@ mod tests {
             let at = joint[0].walk.iter().position(|&i| i == 0).unwrap();
             assert!(splits[..at].iter().all(|&s| s < cond_dim) && splits[at..].iter().all(|&s| s >= cond_dim));
             // Forward, the cross coupling comes last to a column of x.
-            assert!(joint[0].chains[cond_dim as usize..].iter().all(|chain| chain.last().unwrap().s < 2 * dim));
+            assert!(joint[0].chains[cond_dim as usize..].iter().all(|chain| chain.last().unwrap().first < 2 * dim));
             assert!(joint[0].nodes.is_sorted_by(|a, b| a.hidden >= b.hidden));
         }
     }
@@ -278,7 +410,7 @@ mod tests {
             let plan = hint(6, 3, condition_on);
             let nets = |range: std::ops::Range<usize>| {
                 let nodes = plan.stages[range].iter().flat_map(|stage| &stage.nodes);
-                let mut nets: Vec<_> = nodes.map(|n| (n.s.weight[1], n.inputs(), n.lower, n.hidden)).collect();
+                let mut nets: Vec<_> = nodes.map(|n| (n.nets[0].weight[1], n.inputs(), n.lower, n.hidden)).collect();
                 nets.sort();
                 nets
             };

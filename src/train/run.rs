@@ -252,12 +252,17 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
             let plan = Plan::new(&spec)?.into();
             Flow::from_file(ModelFile { plan, x: data.x.clone(), y: data.y.clone(), ..file }, engine)
         }
-        None => FlowBuilder::from_spec(spec)
-            .seed(config.train.seed)
-            .init_sigma(config.model.init_sigma as f32)
-            .units(data.x.clone())
-            .units_of_conditions(data.y.clone())
-            .build(engine),
+        None => {
+            let builder = FlowBuilder::from_spec(spec)
+                .seed(config.train.seed)
+                .units(data.x.clone())
+                .units_of_conditions(data.y.clone());
+            match config.model.init_sigma {
+                Some(sigma) => builder.init_sigma(sigma as f32),
+                None => builder.init_by_inputs(),
+            }
+            .build(engine)
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::config::{Config, Keep, Memory, Train};
 use crate::engine::{ProgramId, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, half_square, programs};
+use crate::kernel::dropout::Dropout;
 use crate::optim::{Adam, Schedule};
 
 /// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
@@ -208,6 +209,7 @@ impl<'a> Trainer<'a> {
             first: (batch * self.batch) as usize,
             rows: self.batch as usize,
             noise: self.settings.noise as f32,
+            dropout: Dropout::parts(self.settings.dropout as f32),
             seed: self.settings.seed,
             step: step as u32,
             adam: self.adam.step(self.rate(), self.updates() + 1),

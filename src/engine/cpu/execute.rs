@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::Source;
 use super::profile::Clock;
 use super::session::vectors;
+use crate::kernel::dropout::Dropout;
 use crate::kernel::memory::Floats;
 use crate::kernel::networks::{Inputs, SavedActivations};
 use crate::kernel::normals::Numbers;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
-use crate::program::{Op, Program};
+use crate::program::{Op, Program, StageId};
 use crate::rng::Stream;
 
 /// What all tiles read: the model and the data.
@@ -70,10 +71,22 @@ impl Model {
         }
     }
 
+    /// What a training step drops in a stage.
+    fn dropout(&self, stage: StageId, place: &Place<'_>) -> Option<Dropout> {
+        let Source::Batch(job) = place.source else { return None };
+        (job.dropout > 0).then(|| Dropout {
+            rate: job.dropout,
+            seed: job.seed,
+            step: job.step,
+            first_row: place.first as u32,
+            group: 2 * self.plan.hidden_before(stage),
+        })
+    }
+
     /// Runs an operation; `short` leaves out the gradients of columns that nobody reads.
     fn execute(&self, op: &Op, short: bool, tile: &mut Tile, place: &Place<'_>, gradients: &mut Gradients<'_>) -> f64 {
         let shape = tile.shape();
-        let (weights, scale) = (&*self.weights, self.plan.spec.scale);
+        let (weights, spec) = (&*self.weights, &self.plan.spec);
         let stage = |id: usize| &self.plan.stages[id];
         match *op {
             Op::Gather { to, conditions } => {
@@ -122,19 +135,31 @@ impl Model {
                     st,
                     [h1, h2],
                     SavedActivations::of(stage(id), keep),
+                    self.dropout(id, place).as_ref(),
                 );
             }
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let [x, st, to, log_det] = tile.split([x, st, to, log_det]);
-                couple::forward(shape, stage(id), scale, x, st, to, log_det);
+                couple::forward(shape, stage(id), spec, x, st, to, log_det);
             }
             Op::Uncouple { stage: id, x, st } => {
                 let [x, st] = tile.split([x, st]);
-                couple::inverse(shape, stage(id), scale, x, st);
+                couple::inverse(shape, stage(id), spec, x, st);
             }
             Op::Walk { stage: id, x, given, st, hidden: [h1, h2], keep } => {
                 let [x, given, st, h1, h2] = tile.split([x, given, st, h1, h2]);
-                walk::walk(shape, stage(id), scale, weights, x, given, st, [h1, h2], keep);
+                walk::walk(
+                    shape,
+                    stage(id),
+                    spec,
+                    weights,
+                    x,
+                    given,
+                    st,
+                    [h1, h2],
+                    keep,
+                    self.dropout(id, place).as_ref(),
+                );
             }
             Op::Loss { z, log_det, loss, d_z, d_log_det } => {
                 let [z, log_det, loss, d_z, d_log_det] = tile.split([z, log_det, loss, d_z, d_log_det]);
@@ -143,14 +168,26 @@ impl Model {
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let [x, st, d_to, d_log_det, d_x, d_st] = tile.split([x, st, d_to, d_log_det, d_x, d_st]);
-                let buffers = couple::Buffers { x, st, d_to, d_log_det, d_x, d_st };
-                couple::backward(shape, stage(id), scale, buffers);
+                let buffers = couple::Gradients { x, st, d_to, d_log_det, d_x, d_st };
+                couple::backward(shape, stage(id), spec, buffers);
             }
             Op::NetworksBackward { stage: id, x, given, hidden: [h1, h2], d_st, d_hidden: [d1, d2], slots: _, d_x } => {
                 let [x, given, h1, h2, d_st, d1, d2, d_x] = tile.split([x, given, h1, h2, d_st, d1, d2, d_x]);
                 let inputs = Inputs { x, given };
                 let d_x = if short { None } else { Some(d_x) };
-                networks::backward(shape, stage(id), weights, inputs, [h1, h2], d_st, [d1, d2], d_x, gradients);
+                let dropout = self.dropout(id, place);
+                networks::backward(
+                    shape,
+                    stage(id),
+                    weights,
+                    inputs,
+                    [h1, h2],
+                    d_st,
+                    [d1, d2],
+                    d_x,
+                    gradients,
+                    dropout.as_ref(),
+                );
             }
             Op::MixBackward { mix, from, d_to, d_from } => {
                 let [from, d_to, d_from] = tile.split([from, d_to, d_from]);

@@ -388,7 +388,7 @@ mod tests {
         let mut memory = Vec::new();
         for t in 1..=steps {
             let adam = Adam::default().step(1e-3, t);
-            let job = StepJob { first: 0, rows: rows as usize, noise: 0.1, seed: 3, step: t as u32, adam };
+            let job = StepJob { first: 0, rows: rows as usize, noise: 0.1, dropout: 0, seed: 3, step: t as u32, adam };
             session.step(id, &job).unwrap();
             memory.push(session.footprint().total());
         }

@@ -1,5 +1,5 @@
-//! Hidden activations that no operation reads again, in rows that all stages share: they stay in cache, and an arena is
-//! smaller.
+//! Hidden activations that no operation reads again, in rows that all stages share, and parameters summed where they are
+//! made: they stay in cache, and an arena is smaller.
 
 use crate::buffer::Buffer;
 use crate::kernel::networks::SavedActivations;
@@ -22,9 +22,10 @@ pub(super) fn trim(program: &Program) -> Program {
     });
     let saved = |stage: &Stage, keep| SavedActivations::of(stage, keep).end(stage);
     compact(program, |op| match op {
-        Op::Networks { stage, hidden: [first, second], keep, .. }
-        | Op::Walk { stage, hidden: [first, second], keep, .. } => {
+        Op::Networks { stage, hidden: [first, second], keep, st, .. }
+        | Op::Walk { stage, hidden: [first, second], keep, st, .. } => {
             let stage = &stages[*stage];
+            *st = st.part(0, stage.sum_rows);
             *first = hidden.map_or(*first, |[shared, _]| shared.part(0, stage.widest()));
             *second = second.part(0, saved(stage, *keep));
         }
@@ -36,6 +37,9 @@ pub(super) fn trim(program: &Program) -> Program {
             [*d_first, *d_second] = d_shared.map(|shared| shared.part(0, stage.widest()));
             // Gradients are added to those of the columns at once.
             *slots = slots.part(0, 0);
+        }
+        Op::Couple { stage, st, .. } | Op::Uncouple { stage, st, .. } | Op::CoupleBackward { stage, st, .. } => {
+            *st = st.part(0, stages[*stage].sum_rows);
         }
         _ => {}
     })

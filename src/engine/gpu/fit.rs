@@ -133,8 +133,8 @@ fn too_large(what: &str, needed: u64, available: u64, adapter: &str) -> Error {
 fn heaviest(program: &Program) -> u64 {
     let stage = |id: usize| -> u64 {
         let per_node = program.plan.stages[id].nodes.iter().map(|n| {
-            let (i, h, o) = (u64::from(n.inputs()), u64::from(n.hidden), u64::from(n.lower));
-            2 * h * (i + h + o)
+            let (i, h, o) = (u64::from(n.inputs()), u64::from(n.hidden), u64::from(n.outputs));
+            n.nets.len() as u64 * h * (i + h + o)
         });
         per_node.sum()
     };

@@ -27,7 +27,7 @@ pub(super) struct NetPanels {
 #[derive(Debug)]
 pub(super) struct Panels {
     /// By stage and node: s and t.
-    pub(super) nets: Vec<Vec<[NetPanels; 2]>>,
+    pub(super) nets: Vec<Vec<Vec<NetPanels>>>,
     /// By mixing: where the panels of Q begin, and the transposed ones, in vec4.
     pub(super) mixes: Vec<[u32; 2]>,
     /// Per weight the floats that are its copies: in a panel and in a transposed one.
@@ -57,7 +57,11 @@ pub(super) fn panels_len(plan: &Plan) -> u64 {
     // Stages of single lanes have the same networks once more.
     let stages = plan.blocks.iter().flat_map(|block| block.stages.clone());
     let nodes = stages.flat_map(|stage| &plan.stages[stage].nodes);
-    let nets: u64 = nodes.flat_map(layers).map(|layer| 2 * sizes(layer).iter().sum::<u64>()).sum();
+    let of_node = |node: &Node| {
+        let layers = layers(node).into_iter().map(|layer| sizes(layer).iter().sum::<u64>());
+        node.nets.len() as u64 * layers.sum::<u64>()
+    };
+    let nets: u64 = nodes.map(of_node).sum();
     nets + plan.mixes().map(|mix| 2 * square(mix.dim)).sum::<u64>()
 }
 
@@ -89,7 +93,7 @@ impl Panels {
                     panels
                 })
             };
-            nets.push(stage.nodes.iter().map(|node| [of_net(node, &node.s), of_net(node, &node.t)]).collect());
+            nets.push(stage.nodes.iter().map(|node| node.nets.iter().map(|net| of_net(node, net)).collect()).collect());
         }
         let mut mixes = Vec::new();
         for mix in plan.mixes() {
@@ -164,7 +168,7 @@ mod tests {
         let mut known = HashMap::new();
         for (stage, nets) in plan.stages.iter().zip(&panels.nets) {
             for (node, nets) in stage.nodes.iter().zip(nets) {
-                for (net, &panels) in [node.s, node.t].iter().zip(nets) {
+                for (net, &panels) in node.nets.iter().zip(nets) {
                     known.entry(net.weight).or_insert_with(Vec::new).push(panels);
                 }
             }

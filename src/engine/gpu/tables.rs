@@ -103,7 +103,7 @@ impl Tables {
     }
 }
 
-fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, words: &mut Vec<u32>) -> StageTables {
+fn stage_tables(stage: &Stage, nets: &[Vec<NetPanels>], workgroup: Workgroup, words: &mut Vec<u32>) -> StageTables {
     let nodes = words.len() as u32;
     for (node, nets) in stage.nodes.iter().zip(nets) {
         words.extend([node.upper_first, node.upper, node.lower_first, node.lower]);
@@ -112,7 +112,7 @@ fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, wo
             words.extend(net.forward);
             words.extend(net.back);
         }
-        for net in [node.s, node.t] {
+        for net in node.nets.iter() {
             words.extend(net.weight);
             words.extend(net.bias);
         }
@@ -121,7 +121,7 @@ fn stage_tables(stage: &Stage, nets: &[[NetPanels; 2]], workgroup: Workgroup, wo
     debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
     let walk = words.len() as u32;
     words.extend(&stage.walk);
-    let chains = push_lists(words, &stage.chains, |link| vec![link.s, link.t]);
+    let chains = push_lists(words, &stage.chains, |link| vec![link.row(0), link.row(1)]);
     let slots = push_lists(words, &stage.slots, |&row| vec![row]);
     let jobs = words.len() as u32;
     let jobs_of: Vec<u32> = stage.nodes.iter().map(|node| push_node_jobs(words, node)).collect();
@@ -173,9 +173,9 @@ struct Product {
 
 fn push_node_jobs(words: &mut Vec<u32>, node: &Node) -> u32 {
     let mut count = 0;
-    for (which, net) in [(0, node.s), (1, node.t)] {
-        let (hidden, out) = (node.hidden_first + which * node.hidden, node.st + which * node.lower);
-        let sizes = [node.inputs(), node.hidden, node.hidden, node.lower];
+    for (which, net) in (0..).zip(node.nets.iter()) {
+        let (hidden, out) = (node.hidden_of(which), node.sum_of(which));
+        let sizes = [node.inputs(), node.hidden, node.hidden, node.outputs];
         let rows = [node.upper_first, hidden, hidden, out];
         for layer in 0..3 {
             let product = Product {

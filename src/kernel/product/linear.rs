@@ -15,6 +15,8 @@ pub(crate) enum Start<'a> {
     Bias(&'a [f32]),
     /// What is there already.
     Add,
+    /// What is there already, and one value per output.
+    AddBias(&'a [f32]),
 }
 
 /// What is done to an output before it is stored.
@@ -185,12 +187,19 @@ impl<const FETCH: bool> Linear<'_, FETCH> {
                     *sums = [S::splat(bias); V];
                 }
             }
-            Start::Add => {
+            Start::Add | Start::AddBias(_) => {
                 for (j, sums) in sums.iter_mut().enumerate() {
                     for (v, sum) in sums.iter_mut().enumerate() {
                         // SAFETY: before `end`.
                         *sum = unsafe { S::load(out.add(place(j, v))) };
                     }
+                }
+            }
+        }
+        if let Start::AddBias(bias) = self.start {
+            for (sums, &bias) in sums.iter_mut().zip(&bias[o..o + O]) {
+                for sum in sums {
+                    *sum = S::mul_add(S::splat(1.0), S::splat(bias), *sum);
                 }
             }
         }

@@ -107,7 +107,8 @@ fn samples_and_steps_are_those_of_the_native_engine() {
             for (t, memory) in [(1, Memory::Stored), (2, Memory::Stored), (3, Memory::Reversible)] {
                 let id = session.compile(record(Name::Step(memory), &plan), 37).unwrap();
                 let adam = Adam { l2: 0.01, eps: 1e-3, ..Adam::default() }.step(0.01, t);
-                let job = StepJob { first: 2 * t as usize, rows: 37, noise: 0.1, seed: 9, step: t as u32, adam };
+                let job =
+                    StepJob { first: 2 * t as usize, rows: 37, noise: 0.1, dropout: 0, seed: 9, step: t as u32, adam };
                 session.step(id, &job).unwrap();
                 losses.push(session.loss().unwrap());
             }

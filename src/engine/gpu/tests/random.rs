@@ -99,7 +99,7 @@ fn rows_come_in_order_and_with_noise() {
             session.set_order(&order).unwrap();
             for (rows, noise) in [(1, 0.0), (37, 0.0), (37, 0.25)] {
                 let adam = Adam::default().step(0.1, 1);
-                let job = StepJob { first: 13, rows, noise, seed: 99 << 32 | 5, step: 7, adam };
+                let job = StepJob { first: 13, rows, noise, dropout: 0, seed: 99 << 32 | 5, step: 7, adam };
                 let got = gathered(&mut session, &plan, &job);
                 let expected: Vec<f64> = (0..rows)
                     .flat_map(|r| {

@@ -82,7 +82,7 @@ impl Reference {
     }
 
     fn node(&mut self, node: &Node, x: Buffer, given: Buffer, st: Buffer, hidden: [Buffer; 2]) {
-        for (which, net) in [(0, node.s), (1, node.t)] {
+        for (which, net) in (0..).zip(node.nets.iter()) {
             let relu = |v: Vec<f64>| v.into_iter().map(|a| a.max(0.0)).collect::<Vec<_>>();
             let h = node.hidden as usize;
             let v: Vec<f64> = Self::inputs(node, x, given).into_iter().map(|row| self.arena[row]).collect();
@@ -109,8 +109,8 @@ impl Reference {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
                     let mut v = self.arena[x.first as usize + c];
                     for link in chain {
-                        let sigma = self.sigma(self.arena[(st.first + link.s) as usize]);
-                        v = v * sigma.exp() + self.arena[(st.first + link.t) as usize];
+                        let sigma = self.sigma(self.arena[(st.first + link.row(0)) as usize]);
+                        v = v * sigma.exp() + self.arena[(st.first + link.row(1)) as usize];
                         self.arena[log_det.first as usize] += sigma;
                     }
                     self.arena[to.first as usize + c] = v;
@@ -119,7 +119,11 @@ impl Reference {
             Op::Uncouple { stage, x, st } => {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
                     for link in chain.iter().rev() {
-                        self.uncouple(x.first as usize + c, (st.first + link.s) as usize, (st.first + link.t) as usize);
+                        self.uncouple(
+                            x.first as usize + c,
+                            (st.first + link.row(0)) as usize,
+                            (st.first + link.row(1)) as usize,
+                        );
                     }
                 }
             }
@@ -148,16 +152,16 @@ impl Reference {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
                     let mut values = vec![self.arena[x.first as usize + c]];
                     for link in chain {
-                        let e = self.sigma(self.arena[(st.first + link.s) as usize]).exp();
-                        values.push(values[values.len() - 1] * e + self.arena[(st.first + link.t) as usize]);
+                        let e = self.sigma(self.arena[(st.first + link.row(0)) as usize]).exp();
+                        values.push(values[values.len() - 1] * e + self.arena[(st.first + link.row(1)) as usize]);
                     }
                     let mut g = self.arena[d_to.first as usize + c];
                     for (link, v) in chain.iter().zip(values).rev() {
-                        let a = self.arena[(st.first + link.s) as usize];
+                        let a = self.arena[(st.first + link.row(0)) as usize];
                         let e = self.sigma(a).exp();
                         let d_sigma = g * v * e + self.arena[d_log_det.first as usize];
-                        self.arena[(d_st.first + link.s) as usize] = d_sigma * self.sigma_derivative(a);
-                        self.arena[(d_st.first + link.t) as usize] = g;
+                        self.arena[(d_st.first + link.row(0)) as usize] = d_sigma * self.sigma_derivative(a);
+                        self.arena[(d_st.first + link.row(1)) as usize] = g;
                         g *= e;
                     }
                     self.arena[d_x.first as usize + c] = g;
@@ -202,7 +206,7 @@ impl Reference {
         d_x: Buffer,
     ) {
         for node in &stage.nodes {
-            for (which, net) in [(0, node.s), (1, node.t)] {
+            for (which, net) in (0..).zip(node.nets.iter()) {
                 let (h, lower) = (node.hidden as usize, node.lower as usize);
                 let row = node.hidden_first + which * node.hidden;
                 let inputs = [

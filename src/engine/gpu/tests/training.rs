@@ -62,7 +62,7 @@ fn session_on(device: Arc<Device>, plan: &Arc<Plan>, streamed: bool, tile: usize
 }
 
 fn job(t: u64) -> StepJob {
-    StepJob { first: 3 * t as usize, rows: 37, noise: 0.0, seed: 4, step: t as u32, adam: step(t) }
+    StepJob { first: 3 * t as usize, rows: 37, noise: 0.0, dropout: 0, seed: 4, step: t as u32, adam: step(t) }
 }
 
 fn step(t: u64) -> AdamStep {

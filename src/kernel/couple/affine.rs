@@ -1,4 +1,4 @@
-//! `Couple`: the affine maps of a stage, their log-determinant, inverse and backward (spec, section 1).
+//! Affine maps, `v <- v exp(sigma(s)) + t` (spec, section 1): every column goes through its chain.
 //!
 //! Columns go through their chains one by one. Sixteen samples through all columns, then the next sixteen, took cross4
 //! 54 ms forward and 74 ms backward instead of 19 and 41: every access was to another row of the arena.
@@ -9,11 +9,17 @@
 //! the cache, are fetched while a column is computed: with all levels in one stage from 19 to 14 ms forward and from 35
 //! to 31 ms backward.
 
-use super::math::{LaneArray, atan, exp, fma, lanes, lanes_mut};
-use super::memory::fetch;
-use super::simd::{self, Kernel, Simd};
-use super::{LANES, Shape};
-use crate::plan::{Link, Scale, Stage};
+use super::super::math::{LaneArray, atan, exp, fma, lanes, lanes_mut};
+use super::super::memory::fetch;
+use super::super::simd::{self, Kernel, Simd};
+use super::super::{LANES, Shape};
+use super::Gradients;
+use crate::plan::{Link, Node, Scale, Stage};
+
+/// Which parameter of a link is s.
+const S_ROW: u32 = 0;
+/// Which one is t.
+const T_ROW: u32 = 1;
 
 /// Log-scale function, chosen once per kernel call so that the loops are branch-free.
 trait LogScale: Copy {
@@ -68,7 +74,7 @@ macro_rules! run_with {
 }
 
 /// `to` = every column of `x` through its chain; adds `sum sigma(s)` to `log_det`.
-pub(crate) fn forward(
+pub(super) fn forward(
     shape: Shape,
     stage: &Stage,
     scale: Scale,
@@ -104,7 +110,7 @@ impl<L: LogScale> Kernel for Forward<'_, L> {
             }
             let next = chains.get(c + 1).map_or(&[][..], Vec::as_slice);
             for at in (0..shape.width).step_by(LANES) {
-                for row in next.iter().flat_map(|link| [link.s, link.t]) {
+                for row in next.iter().flat_map(|link| [link.row(S_ROW), link.row(T_ROW)]) {
                     fetch(self.st, row as usize * shape.stride + at);
                 }
                 let mut j = *lanes(self.log_det, at);
@@ -127,11 +133,11 @@ impl<L: LogScale> Kernel for Forward<'_, L> {
 /// Lanes of s and t.
 #[inline(always)]
 fn st_lanes(shape: Shape, st: &[f32], link: Link, at: usize) -> [&LaneArray; 2] {
-    [link.s, link.t].map(|row| lanes(st, row as usize * shape.stride + at))
+    [S_ROW, T_ROW].map(|parameter| link.row(parameter)).map(|row| lanes(st, row as usize * shape.stride + at))
 }
 
 /// Inverts the chains of all columns in place.
-pub(crate) fn inverse(shape: Shape, stage: &Stage, scale: Scale, x: &mut [f32], st: &[f32]) {
+pub(super) fn inverse(shape: Shape, stage: &Stage, scale: Scale, x: &mut [f32], st: &[f32]) {
     for (c, chain) in stage.chains.iter().enumerate() {
         for link in chain.iter().rev() {
             link_inverse(shape, *link, scale, shape.row_mut(x, c), st);
@@ -139,8 +145,16 @@ pub(crate) fn inverse(shape: Shape, stage: &Stage, scale: Scale, x: &mut [f32], 
     }
 }
 
+/// Inverts the maps of one node in place.
+pub(super) fn node_inverse(shape: Shape, node: &Node, scale: Scale, x: &mut [f32], st: &[f32]) {
+    for j in 0..node.lower {
+        let link = Link { first: node.st + j, step: node.outputs };
+        link_inverse(shape, link, scale, shape.row_mut(x, (node.lower_first + j) as usize), st);
+    }
+}
+
 /// Inverts one affine map of one column: `v <- (v - t) * exp(-sigma(s))`.
-pub(crate) fn link_inverse(shape: Shape, link: Link, scale: Scale, column: &mut [f32], st: &[f32]) {
+fn link_inverse(shape: Shape, link: Link, scale: Scale, column: &mut [f32], st: &[f32]) {
     run_with!(scale, sigma => LinkInverse { shape, sigma, column, link, st });
 }
 
@@ -167,21 +181,11 @@ impl<L: LogScale> Kernel for LinkInverse<'_, L> {
     }
 }
 
-/// Buffers of the backward pass.
-pub(crate) struct Buffers<'a> {
-    pub(crate) x: &'a [f32],
-    pub(crate) st: &'a [f32],
-    pub(crate) d_to: &'a [f32],
-    pub(crate) d_log_det: &'a [f32],
-    pub(crate) d_x: &'a mut [f32],
-    pub(crate) d_st: &'a mut [f32],
-}
-
 /// Writes the gradients of `x` and `st`.
-pub(crate) fn backward(shape: Shape, stage: &Stage, scale: Scale, buffers: Buffers<'_>) {
-    let Buffers { x, st, d_to, d_log_det, d_x, d_st } = buffers;
+pub(super) fn backward(shape: Shape, stage: &Stage, scale: Scale, buffers: Gradients<'_>) {
+    let Gradients { x, st, d_to, d_log_det, d_x, d_st } = buffers;
     run_with!(scale, sigma => Backward {
-        shape, stage, sigma, buffers: Buffers { x, st, d_to, d_log_det, d_x: &mut *d_x, d_st: &mut *d_st }
+        shape, stage, sigma, buffers: Gradients { x, st, d_to, d_log_det, d_x: &mut *d_x, d_st: &mut *d_st }
     });
     // See `forward`: padding has no gradient.
     shape.clear_padding(d_x);
@@ -192,7 +196,7 @@ struct Backward<'a, L> {
     shape: Shape,
     stage: &'a Stage,
     sigma: L,
-    buffers: Buffers<'a>,
+    buffers: Gradients<'a>,
 }
 
 impl<L: LogScale> Kernel for Backward<'_, L> {
@@ -211,7 +215,7 @@ impl<L: LogScale> Kernel for Backward<'_, L> {
                     fetch(b.x, (c + 1) * shape.stride + at);
                 }
                 for link in next {
-                    fetch(b.st, place(link.s, at));
+                    fetch(b.st, place(link.row(S_ROW), at));
                 }
                 let d_log_det = lanes(b.d_log_det, at);
                 // Forward once more: every link needs its scale and the value that went into it. All but those of the
@@ -219,27 +223,27 @@ impl<L: LogScale> Kernel for Backward<'_, L> {
                 let mut v = *lanes(b.x, c * shape.stride + at);
                 for link in earlier {
                     let [s, t] = st_lanes(shape, b.st, *link, at);
-                    *lanes_mut(b.d_st, place(link.s, at)) = v;
-                    let scale = lanes_mut(b.d_st, place(link.t, at));
+                    *lanes_mut(b.d_st, place(link.row(S_ROW), at)) = v;
+                    let scale = lanes_mut(b.d_st, place(link.row(T_ROW), at));
                     for i in 0..LANES {
                         scale[i] = exp::<S>(sigma.value::<S>(s[i]));
                         v[i] = fma::<S>(v[i], scale[i], t[i]);
                     }
                 }
                 let mut g = *lanes(b.d_to, c * shape.stride + at);
-                *lanes_mut(b.d_st, place(last.t, at)) = g;
-                let s = lanes(b.st, place(last.s, at));
-                let d_s = lanes_mut(b.d_st, place(last.s, at));
+                *lanes_mut(b.d_st, place(last.row(T_ROW), at)) = g;
+                let s = lanes(b.st, place(last.row(S_ROW), at));
+                let d_s = lanes_mut(b.d_st, place(last.row(S_ROW), at));
                 for i in 0..LANES {
                     g[i] *= exp::<S>(sigma.value::<S>(s[i]));
                     d_s[i] = fma::<S>(g[i], v[i], d_log_det[i]) * sigma.slope::<S>(s[i]);
                 }
                 for link in earlier.iter().rev() {
-                    let s = lanes(b.st, place(link.s, at));
-                    let d_t = lanes_mut(b.d_st, place(link.t, at));
+                    let s = lanes(b.st, place(link.row(S_ROW), at));
+                    let d_t = lanes_mut(b.d_st, place(link.row(T_ROW), at));
                     let scale = *d_t;
                     *d_t = g;
-                    let d_s = lanes_mut(b.d_st, place(link.s, at));
+                    let d_s = lanes_mut(b.d_st, place(link.row(S_ROW), at));
                     for i in 0..LANES {
                         g[i] *= scale[i];
                         d_s[i] = fma::<S>(g[i], d_s[i], d_log_det[i]) * sigma.slope::<S>(s[i]);
@@ -279,7 +283,7 @@ mod tests {
             shape,
             stage,
             spec.scale,
-            Buffers { x: &[1.0; 80], st: &st, d_to, d_log_det, d_x: &mut d_x, d_st: &mut d_st },
+            Gradients { x: &[1.0; 80], st: &st, d_to, d_log_det, d_x: &mut d_x, d_st: &mut d_st },
         );
         for row in d_x.chunks_exact(16).chain(d_st.chunks_exact(16)) {
             assert!(row[3..].iter().all(|&v| v == 0.0), "{row:?}");
