@@ -79,7 +79,7 @@ mod comparison {
 mod helpers {
     use crate::common::compare::{Tolerance, assert_close};
     use crate::common::jacobian::{block_dependence, log_abs_det, numerical_jacobian};
-    use crate::common::oracle::{Mixing, Model, Spec};
+    use crate::common::oracle::{Mixing, Model, Spec, SplineSettings, Transform};
     use crate::common::random::{Rng, random_model, random_orthogonal, random_rows};
 
     #[test]
@@ -151,7 +151,10 @@ mod helpers {
 
     #[test]
     fn the_margin_sees_every_network() {
-        for spec in [Spec::flow(8), Spec::cinn(5, 2), Spec::hint(8, 5)] {
+        let coupling = Transform::Spline(SplineSettings::default());
+        let mut specs = vec![Spec::flow(8), Spec::cinn(5, 2), Spec::hint(8, 5)];
+        specs.extend(specs.clone().into_iter().map(|spec| Spec { coupling, ..spec }));
+        for spec in specs {
             let model = random_model(3, spec);
             let (x, y) = random_rows(&model, 3, 1, 1e-5);
             for name in model.params.keys().filter(|name| name.ends_with(".1.bias")) {
@@ -169,8 +172,10 @@ mod helpers {
 
     #[test]
     fn random_models_are_nonlinear_and_tame() {
-        for (seed, spec) in [Spec::flow(2), Spec::flow(20), Spec::cinn(7, 2), Spec::hint(20, 4)].into_iter().enumerate()
-        {
+        let coupling = Transform::Spline(SplineSettings::default());
+        let mut specs = vec![Spec::flow(2), Spec::flow(20), Spec::cinn(7, 2), Spec::hint(20, 4)];
+        specs.extend(specs.clone().into_iter().map(|spec| Spec { coupling, ..spec }));
+        for (seed, spec) in specs.into_iter().enumerate() {
             let model = random_model(seed as u64, Spec { width: 32, blocks: 4, ..spec });
             let (x, y) = random_rows(&model, 1, 20, 0.0);
             let encoded = model.forward(&x, &y);

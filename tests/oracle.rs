@@ -2,6 +2,8 @@
 //! and against what any correct flow must fulfil.
 
 mod common;
+#[path = "oracle/spline.rs"]
+mod spline;
 
 /// Every fixture, one test each.
 mod fixtures {
@@ -131,7 +133,40 @@ fn awkward_specs() -> Vec<common::oracle::Spec> {
         Spec { width: 4, ..Spec::hint(5, 1) },
         Spec { width: 4, condition_on: output, ..Spec::hint(4, 5) },
         Spec { mixing: Mixing::Fixed, mix_first: false, ..Spec::hint(1, 2) },
+        Spec { mixing: Mixing::Reverse, ..Spec::flow(4) },
+        Spec { mixing: Mixing::Permutation, ..Spec::hint(5, 3) },
     ]);
+    specs.extend(spline_specs());
+    specs
+}
+
+/// The same of splines. Rows are N(0, 1), so a small box leaves some columns of most rows beyond it.
+fn spline_specs() -> Vec<common::oracle::Spec> {
+    use common::oracle::{ConditionOn, Mixing, Spec, SplineSettings, Transform};
+
+    let with = |bins, half_width, spec: Spec| {
+        let settings = SplineSettings { bins, half_width, ..SplineSettings::default() };
+        Spec { coupling: Transform::Spline(settings), width: 3, mixing: Mixing::Reverse, ..spec }
+    };
+    let steep = Transform::Spline(SplineSettings { bins: 5, half_width: 2.0, min_slope: 0.5 });
+    let mut specs = Vec::new();
+    for condition_on in [ConditionOn::Input, ConditionOn::Output] {
+        let dims = [(1, 8, 1.5), (2, 1, 5.0), (3, 2, 1.0), (5, 3, 2.0), (7, 2, 1.0), (20, 2, 1.5), (33, 2, 1.5)];
+        specs.extend(
+            dims.map(|(dim, bins, half_width)| with(bins, half_width, Spec { condition_on, ..Spec::flow(dim) })),
+        );
+        specs.extend([
+            Spec { condition_on, coupling: steep, ..with(8, 5.0, Spec::flow(4)) },
+            Spec { condition_on, mixing: Mixing::Permutation, depth: 1, ..with(2, 1.5, Spec::flow(9)) },
+            Spec { condition_on, mixing: Mixing::Fixed, depth: 0, ..with(3, 1.5, Spec::flow(5)) },
+            Spec { condition_on, mixing: Mixing::None, ..with(8, 5.0, Spec::flow(4)) },
+            Spec { condition_on, mixing: Mixing::Householder, ..with(2, 1.5, Spec::cinn(5, 2)) },
+            Spec { condition_on, mix_first: false, ..with(3, 1.5, Spec::cinn(1, 3)) },
+            Spec { condition_on, ..with(3, 1.5, Spec::hint(1, 1)) },
+            Spec { condition_on, ..with(2, 2.0, Spec::hint(7, 4)) },
+            Spec { condition_on, mixing: Mixing::Householder, ..with(2, 1.5, Spec::hint(2, 5)) },
+        ]);
+    }
     specs
 }
 
@@ -230,7 +265,7 @@ mod contract {
     use crate::awkward_specs;
     use crate::common::compare::{Tolerance, assert_close};
     use crate::common::jacobian::{block_dependence, log_abs_det, numerical_jacobian};
-    use crate::common::oracle::{ConditionOn, Kind, Mixing, Model, Spec};
+    use crate::common::oracle::{ConditionOn, Kind, Mixing, Model, Spec, SplineSettings, Transform};
     use crate::common::random::{random_model, random_rows};
 
     /// Fixed mixing matrices are orthogonal only up to the rounding of float32.
@@ -282,7 +317,9 @@ mod contract {
 
     #[test]
     fn the_jacobian_of_a_block_is_the_triangle_of_the_paper() {
-        let kinds = [Spec::flow(20), Spec::flow(7), Spec::flow(1), Spec::cinn(9, 2), Spec::hint(6, 5)];
+        let mut kinds = vec![Spec::flow(20), Spec::flow(7), Spec::flow(1), Spec::cinn(9, 2), Spec::hint(6, 5)];
+        let coupling = Transform::Spline(SplineSettings::default());
+        kinds.extend(kinds.clone().into_iter().map(|kind| Spec { coupling, ..kind }));
         for (kind, depth) in kinds.iter().flat_map(|kind| [0, 1, 2, 99].map(|depth| (kind, depth))) {
             for condition_on in [ConditionOn::Input, ConditionOn::Output] {
                 let spec = Spec { blocks: 1, depth, width: 64, mixing: Mixing::None, condition_on, ..kind.clone() };
@@ -315,7 +352,13 @@ mod contract {
 
     #[test]
     fn the_density_integrates_to_one_in_two_dimensions() {
-        let model = random_model(2, Spec { blocks: 1, width: 4, ..Spec::flow(2) });
+        let affine = Spec { blocks: 1, width: 4, ..Spec::flow(2) };
+        let coupling = Transform::Spline(SplineSettings { bins: 4, half_width: 3.0, ..SplineSettings::default() });
+        integrates_to_one(&random_model(2, Spec { coupling, ..affine.clone() }));
+        integrates_to_one(&random_model(2, affine));
+    }
+
+    fn integrates_to_one(model: &Model) {
         let (half, steps) = (10.0, 400_usize);
         let cell = 2.0 * half / steps as f64;
         let centre = |i: usize| (i as f64 + 0.5) * cell - half;

@@ -6,18 +6,21 @@
 
 mod adam;
 mod coupling;
+mod lane;
 mod mixing;
 mod network;
 mod spec;
+mod spline;
 
 use std::f64::consts::PI;
 
 pub(crate) use adam::{Adam, AdamSettings};
-pub(crate) use spec::{ConditionOn, Kind, Mixing, Scale, Spec, Tensor, Tensors, is_trained};
+pub(crate) use spec::{ConditionOn, Kind, Mixing, Scale, Spec, SplineSettings, Tensor, Tensors, Transform, is_trained};
 
-use coupling::{Coupling, Image, Node, Tree};
+use coupling::{Coupling, Tree};
+use lane::Lane;
 use mixing::Mix;
-use network::{add, dot};
+use network::dot;
 
 /// A model: what it is, and its numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +38,8 @@ pub(crate) struct Encoded {
     pub(crate) log_det: Vec<f64>,
     /// B: distance of the nearest ReLU input of the row from 0.
     pub(crate) relu_margin: Vec<f64>,
+    /// B: distance of the nearest knot of the row from what its spline bends; infinite without splines.
+    pub(crate) knot_margin: Vec<f64>,
 }
 
 /// Gradients of a scalar.
@@ -56,6 +61,7 @@ struct Row {
     log_det_x: f64,
     log_det_y: f64,
     relu_margin: f64,
+    knot_margin: f64,
 }
 
 /// Gradients of a [`Row`].
@@ -87,7 +93,8 @@ impl Model {
 
     /// z and log|det J|.
     pub(crate) fn forward(&self, x: &[f64], y: &[f64]) -> Encoded {
-        let mut encoded = Encoded { z: Vec::new(), log_det: Vec::new(), relu_margin: Vec::new() };
+        let mut encoded =
+            Encoded { z: Vec::new(), log_det: Vec::new(), relu_margin: Vec::new(), knot_margin: Vec::new() };
         for (x, y) in self.rows(x, y) {
             let row = self.blocks_of_row(x, y).pop().expect("the input at least");
             if self.spec.kind == Kind::Hint {
@@ -97,6 +104,7 @@ impl Model {
             encoded.z.extend(&row.x);
             encoded.log_det.push(row.log_det_x);
             encoded.relu_margin.push(row.relu_margin);
+            encoded.knot_margin.push(row.knot_margin);
         }
         encoded
     }
@@ -124,7 +132,7 @@ impl Model {
         for z in z.chunks_exact(self.spec.latent_dim()) {
             let mut y = z[..c].to_vec();
             for block in (0..self.spec.blocks).rev() {
-                y = self.mix(block, "y").inverse(&self.tree(block, "y", &[]).inverse(Node::ROOT, &y));
+                y = self.mix(block, "y").inverse(&self.lane(block, "y", &[]).inverse(&y));
             }
             let x = self.inverse(&z[c..], &y);
             rows.extend(y);
@@ -154,7 +162,7 @@ impl Model {
 
     /// Mean over the batch of |z|^2 / 2 - log|det J|, all lanes.
     pub(crate) fn loss(&self, x: &[f64], y: &[f64]) -> f64 {
-        let Encoded { z, log_det, relu_margin } = self.forward(x, y);
+        let Encoded { z, log_det, relu_margin, .. } = self.forward(x, y);
         (dot(&z, &z) / 2.0 - log_det.iter().sum::<f64>()) / relu_margin.len() as f64
     }
 
@@ -199,9 +207,22 @@ impl Model {
         self.forward(x, y).relu_margin.into_iter().fold(f64::INFINITY, f64::min)
     }
 
+    /// The same of ReLU inputs and knots alike, where the second derivatives of splines jump.
+    pub(crate) fn min_kink_margin(&self, x: &[f64], y: &[f64]) -> f64 {
+        let Encoded { relu_margin, knot_margin, .. } = self.forward(x, y);
+        relu_margin.into_iter().chain(knot_margin).fold(f64::INFINITY, f64::min)
+    }
+
     /// The rows before every block, and after the last.
     fn blocks_of_row(&self, x: &[f64], y: &[f64]) -> Vec<Row> {
-        let start = Row { x: x.to_vec(), y: y.to_vec(), log_det_x: 0.0, log_det_y: 0.0, relu_margin: f64::INFINITY };
+        let start = Row {
+            x: x.to_vec(),
+            y: y.to_vec(),
+            log_det_x: 0.0,
+            log_det_y: 0.0,
+            relu_margin: f64::INFINITY,
+            knot_margin: f64::INFINITY,
+        };
         let mut rows = vec![start];
         for block in 0..self.spec.blocks {
             let mut row = rows[block].clone();
@@ -214,34 +235,29 @@ impl Model {
     fn block_forward(&self, block: usize, row: &mut Row) {
         let x = self.mix(block, "x").forward(&row.x);
         let image = match self.spec.kind {
-            Kind::Flow | Kind::Cinn => self.tree(block, "x", &row.y).forward(Node::ROOT, &x),
+            Kind::Flow | Kind::Cinn => self.lane(block, "x", &row.y).forward(&x),
             Kind::Hint => {
                 let y = self.mix(block, "y").forward(&row.y);
-                let own = self.tree(block, "x", &[]).forward(Node::ROOT, &x);
-                let crossed = self.cross(block).forward(&own.value, &y);
-                let image = self.tree(block, "y", &[]).forward(Node::ROOT, &y);
-                row.y = image.value;
-                row.log_det_y += image.log_det;
-                Image {
-                    value: crossed.value,
-                    log_det: own.log_det + crossed.log_det,
-                    relu_margin: own.relu_margin.min(crossed.relu_margin).min(image.relu_margin),
-                }
+                let image_x = self.lane(block, "x", &y).forward(&x);
+                let image_y = self.lane(block, "y", &[]).forward(&y);
+                row.y = image_y.value;
+                row.log_det_y += image_y.log_det;
+                row.relu_margin = row.relu_margin.min(image_y.relu_margin);
+                row.knot_margin = row.knot_margin.min(image_y.knot_margin);
+                image_x
             }
         };
         row.x = image.value;
         row.log_det_x += image.log_det;
         row.relu_margin = row.relu_margin.min(image.relu_margin);
+        row.knot_margin = row.knot_margin.min(image.knot_margin);
     }
 
     /// The x before a block for the x after it, given the y before it.
     fn block_inverse_x(&self, block: usize, x: &[f64], y: &[f64]) -> Vec<f64> {
         let x = match self.spec.kind {
-            Kind::Flow | Kind::Cinn => self.tree(block, "x", y).inverse(Node::ROOT, x),
-            Kind::Hint => {
-                let own = self.cross(block).inverse(x, &self.mix(block, "y").forward(y));
-                self.tree(block, "x", &[]).inverse(Node::ROOT, &own)
-            }
+            Kind::Flow | Kind::Cinn => self.lane(block, "x", y).inverse(x),
+            Kind::Hint => self.lane(block, "x", &self.mix(block, "y").forward(y)).inverse(x),
         };
         self.mix(block, "x").inverse(&x)
     }
@@ -252,19 +268,16 @@ impl Model {
         let x = mix_x.forward(&before.x);
         let d_x = match self.spec.kind {
             Kind::Flow | Kind::Cinn => {
-                let tree = self.tree(block, "x", &before.y);
-                tree.backward(Node::ROOT, &x, &d.x, d.log_det_x, grads, &mut d.y)
+                let lane = self.lane(block, "x", &before.y);
+                lane.backward(&x, &d.x, d.log_det_x, grads, &mut d.y)
             }
             Kind::Hint => {
-                let (mix_y, tree_y) = (self.mix(block, "y"), self.tree(block, "y", &[]));
-                let tree_x = self.tree(block, "x", &[]);
+                let mix_y = self.mix(block, "y");
                 let y = mix_y.forward(&before.y);
-                let own = tree_x.forward(Node::ROOT, &x).value;
-                let (d_own, d_seen) = self.cross(block).backward(&own, &y, &d.x, d.log_det_x, grads);
-                let mut d_y = tree_y.backward(Node::ROOT, &y, &d.y, d.log_det_y, grads, &mut []);
-                add(&mut d_y, &d_seen);
+                let mut d_y = self.lane(block, "y", &[]).backward(&y, &d.y, d.log_det_y, grads, &mut []);
+                let d_x = self.lane(block, "x", &y).backward(&x, &d.x, d.log_det_x, grads, &mut d_y);
                 d.y = mix_y.backward(&before.y, &d_y, grads);
-                tree_x.backward(Node::ROOT, &x, &d_own, d.log_det_x, grads, &mut [])
+                d_x
             }
         };
         d.x = mix_x.backward(&before.x, &d_x, grads);
@@ -305,12 +318,17 @@ impl Model {
         Mix::new(&self.spec, &self.params, &self.lane_name(block, lane), block)
     }
 
-    fn tree<'a>(&'a self, block: usize, lane: &str, conditions: &'a [f64]) -> Tree<'a> {
-        let name = format!("{}.tree", self.lane_name(block, lane));
-        Tree { spec: &self.spec, params: &self.params, name, conditions }
-    }
-
-    fn cross(&self, block: usize) -> Coupling<'_> {
-        Coupling::new(&self.spec, &self.params, &format!("blocks.{block}.cross"))
+    /// The couplings of a lane. `given`: y, as all networks of a conditional flow see it; with two lanes, what the
+    /// cross coupling of the x lane sees, and nothing for the y lane.
+    fn lane<'a>(&'a self, block: usize, lane: &str, given: &'a [f64]) -> Lane<'a> {
+        let crosses = self.spec.kind == Kind::Hint && lane == "x";
+        let tree = Tree {
+            spec: &self.spec,
+            params: &self.params,
+            name: format!("{}.tree", self.lane_name(block, lane)),
+            conditions: if crosses { &[] } else { given },
+        };
+        let cross = || Coupling::new(&self.spec, &self.params, &format!("blocks.{block}.cross"));
+        Lane { tree, cross: crosses.then(|| (cross(), given)) }
     }
 }

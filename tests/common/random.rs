@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::oracle::{Kind, Model, Scale, Spec, Tensor};
+use super::oracle::{Kind, Mixing, Model, Scale, Spec, Tensor};
 
 /// SplitMix64: small, and the same numbers on every platform for ever.
 #[derive(Debug, Clone)]
@@ -60,10 +60,17 @@ pub(crate) fn random_model(seed: u64, spec: Spec) -> Model {
         let count = shape.iter().product();
         let fan_in = if shape.len() == 2 { shape[1].max(1) } else { 1 } as f64;
         let data = match name.rsplit('.').take(3).collect::<Vec<_>>()[..] {
-            ["weight", "mix", ..] => random_orthogonal(&mut rng, shape[0]),
+            ["weight", "mix", ..] => match spec.mixing {
+                Mixing::Reverse => ones(&(0..shape[0]).rev().collect::<Vec<_>>()),
+                Mixing::Permutation => ones(&random_permutation(&mut rng, shape[0])),
+                _ => random_orthogonal(&mut rng, shape[0]),
+            },
             ["reflections", ..] => rng.normals(count, 1.0),
             ["weight", "2", "s"] => rng.uniforms(count, 0.7 * share / slope / fan_in.sqrt()),
             ["weight", "2", "t"] => rng.uniforms(count, 0.7 * share / fan_in.sqrt()),
+            // Values cannot run away, since splines keep to their box; slopes can, so the budget is shared here too.
+            ["weight", "2", "spline"] => rng.uniforms(count, 1.5 * share / fan_in.sqrt()),
+            ["bias", "2", "spline"] => rng.uniforms(count, share),
             ["weight", ..] => rng.uniforms(count, 1.2 / fan_in.sqrt()),
             ["bias", "2", "s"] => rng.uniforms(count, 0.3 * share / slope),
             _ => rng.uniforms(count, 0.3),
@@ -103,7 +110,22 @@ pub(crate) fn random_orthogonal(rng: &mut Rng, n: usize) -> Vec<f64> {
     rows.concat().into_iter().map(to_f32).collect()
 }
 
-/// `count` rows (x, y) of N(0, 1), each with every ReLU input further than `margin` from 0.
+/// A random order of n columns.
+fn random_permutation(rng: &mut Rng, n: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        order.swap(i, (rng.uniform() * (i + 1) as f64) as usize);
+    }
+    order
+}
+
+/// The matrix whose i-th row takes column `order[i]`, row-major.
+fn ones(order: &[usize]) -> Vec<f64> {
+    order.iter().flat_map(|&column| (0..order.len()).map(move |j| f64::from(u8::from(j == column)))).collect()
+}
+
+/// `count` rows (x, y) of N(0, 1), each with every ReLU input further than `margin` from 0, and every knot of a spline
+/// as far from what it bends.
 ///
 /// Gradients jump at a kink, so neither finite differences nor a float32 engine can be held to them there.
 pub(crate) fn random_rows(model: &Model, seed: u64, count: usize, margin: f64) -> (Vec<f64>, Vec<f64>) {
@@ -116,7 +138,7 @@ pub(crate) fn random_rows(model: &Model, seed: u64, count: usize, margin: f64) -
         }
         let x = rng.normals(model.spec.dim, 1.0);
         let y = rng.normals(model.spec.cond_dim, 1.0);
-        if model.min_relu_margin(&x, &y) > margin {
+        if model.min_kink_margin(&x, &y) > margin {
             rows_x.extend(x);
             rows_y.extend(y);
             accepted += 1;

@@ -1,7 +1,8 @@
-//! Affine couplings and the recursive block f_R made of them, on one row.
+//! Couplings, the affine one, and the recursive block f_R made of them, on one row.
 
 use super::network::{Network, add};
-use super::spec::{ConditionOn, Scale, Spec, Tensors};
+use super::spec::{ConditionOn, Scale, Spec, Tensors, Transform};
+use super::spline::SplineCoupling;
 
 /// What a transformation makes of a row.
 pub(super) struct Image {
@@ -9,18 +10,64 @@ pub(super) struct Image {
     pub(super) log_det: f64,
     /// How near the nearest ReLU on the way is to its kink.
     pub(super) relu_margin: f64,
+    /// How near the nearest knot is to what its spline bends.
+    pub(super) knot_margin: f64,
+}
+
+/// Transforms lower columns u, given v.
+pub(super) enum Coupling<'a> {
+    Affine(AffineCoupling<'a>),
+    Spline(SplineCoupling<'a>),
+}
+
+impl<'a> Coupling<'a> {
+    /// The coupling whose networks are called `{name}.s` and `{name}.t`, or `{name}.spline`.
+    pub(super) fn new(spec: &Spec, params: &'a Tensors, name: &str) -> Self {
+        match spec.coupling {
+            Transform::Affine => Self::Affine(AffineCoupling::new(spec, params, name)),
+            Transform::Spline(settings) => Self::Spline(SplineCoupling::new(settings, params, name)),
+        }
+    }
+
+    pub(super) fn forward(&self, u: &[f64], v: &[f64]) -> Image {
+        match self {
+            Self::Affine(affine) => affine.forward(u, v),
+            Self::Spline(spline) => spline.forward(u, v),
+        }
+    }
+
+    pub(super) fn inverse(&self, u: &[f64], v: &[f64]) -> Vec<f64> {
+        match self {
+            Self::Affine(affine) => affine.inverse(u, v),
+            Self::Spline(spline) => spline.inverse(u, v),
+        }
+    }
+
+    /// Gradients of (u, v) for those of u' and of the log-det.
+    pub(super) fn backward(
+        &self,
+        u: &[f64],
+        v: &[f64],
+        d_value: &[f64],
+        d_log_det: f64,
+        grads: &mut Tensors,
+    ) -> (Vec<f64>, Vec<f64>) {
+        match self {
+            Self::Affine(affine) => affine.backward(u, v, d_value, d_log_det, grads),
+            Self::Spline(spline) => spline.backward(u, v, d_value, d_log_det, grads),
+        }
+    }
 }
 
 /// `u' = u * exp(sigma(s(v))) + t(v)`.
-pub(super) struct Coupling<'a> {
+pub(super) struct AffineCoupling<'a> {
     scale: Scale,
     s: Network<'a>,
     t: Network<'a>,
 }
 
-impl<'a> Coupling<'a> {
-    /// The coupling whose networks are called `{name}.s` and `{name}.t`.
-    pub(super) fn new(spec: &Spec, params: &'a Tensors, name: &str) -> Self {
+impl<'a> AffineCoupling<'a> {
+    fn new(spec: &Spec, params: &'a Tensors, name: &str) -> Self {
         Self {
             scale: spec.scale,
             s: Network::new(params, format!("{name}.s")),
@@ -28,22 +75,22 @@ impl<'a> Coupling<'a> {
         }
     }
 
-    pub(super) fn forward(&self, u: &[f64], v: &[f64]) -> Image {
+    fn forward(&self, u: &[f64], v: &[f64]) -> Image {
         let (s, t) = (self.s.forward(v), self.t.forward(v));
         let relu_margin = s.relu_margin().min(t.relu_margin());
         let sigma: Vec<f64> = s.output.iter().map(|&a| self.scale.sigma(a)).collect();
         let value = (0..u.len()).map(|i| u[i] * sigma[i].exp() + t.output[i]).collect();
-        Image { value, log_det: sigma.iter().sum(), relu_margin }
+        Image { value, log_det: sigma.iter().sum(), relu_margin, knot_margin: f64::INFINITY }
     }
 
     /// `u = (u' - t(v)) * exp(-sigma(s(v)))`.
-    pub(super) fn inverse(&self, u: &[f64], v: &[f64]) -> Vec<f64> {
+    fn inverse(&self, u: &[f64], v: &[f64]) -> Vec<f64> {
         let (s, t) = (self.s.forward(v).output, self.t.forward(v).output);
         (0..u.len()).map(|i| (u[i] - t[i]) * (-self.scale.sigma(s[i])).exp()).collect()
     }
 
     /// Gradients of (u, v) for those of u' and of the log-det.
-    pub(super) fn backward(
+    fn backward(
         &self,
         u: &[f64],
         v: &[f64],
@@ -69,18 +116,18 @@ impl<'a> Coupling<'a> {
 /// A place in the recursion: heap number (root 1, children 2i and 2i + 1) and level (root 0).
 #[derive(Clone, Copy)]
 pub(super) struct Node {
-    id: u64,
-    level: usize,
+    pub(super) id: u64,
+    pub(super) level: usize,
 }
 
 impl Node {
     pub(super) const ROOT: Self = Self { id: 1, level: 0 };
 
-    fn upper(self) -> Self {
+    pub(super) fn upper(self) -> Self {
         Self { id: 2 * self.id, level: self.level + 1 }
     }
 
-    fn lower(self) -> Self {
+    pub(super) fn lower(self) -> Self {
         Self { id: 2 * self.id + 1, level: self.level + 1 }
     }
 }
@@ -106,6 +153,7 @@ impl<'a> Tree<'a> {
             value: [new_upper.value, coupled.value].concat(),
             log_det: new_upper.log_det + new_lower.log_det + coupled.log_det,
             relu_margin: new_upper.relu_margin.min(new_lower.relu_margin).min(coupled.relu_margin),
+            knot_margin: new_upper.knot_margin.min(new_lower.knot_margin).min(coupled.knot_margin),
         }
     }
 
@@ -162,7 +210,7 @@ impl<'a> Tree<'a> {
         if self.spec.divides(node.level, size) {
             self.forward(child, part)
         } else {
-            Image { value: part.to_vec(), log_det: 0.0, relu_margin: f64::INFINITY }
+            Image { value: part.to_vec(), log_det: 0.0, relu_margin: f64::INFINITY, knot_margin: f64::INFINITY }
         }
     }
 

@@ -25,7 +25,9 @@ impl<'a> Mix<'a> {
         let q = match spec.mixing {
             _ if !spec.mixes(block) => Q::Identity,
             Mixing::None => Q::Identity,
-            Mixing::Fixed => Q::Matrix(&params[&format!("{lane}.mix.weight")].data),
+            Mixing::Fixed | Mixing::Reverse | Mixing::Permutation => {
+                Q::Matrix(&params[&format!("{lane}.mix.weight")].data)
+            }
             Mixing::Householder => {
                 let name = format!("{lane}.mix.reflections");
                 Q::Reflections { rows: &params[&name].data, name }

@@ -35,6 +35,10 @@ pub(crate) enum Mixing {
     Fixed,
     /// A product of trained reflections.
     Householder,
+    /// The last column first: a fixed matrix with ones on the other diagonal.
+    Reverse,
+    /// A fixed matrix with a single one in every row and column.
+    Permutation,
     /// Not at all.
     None,
 }
@@ -76,6 +80,48 @@ impl Scale {
     }
 }
 
+/// What a coupling does to a column.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Transform {
+    /// Rescales and shifts.
+    #[default]
+    Affine,
+    /// Bends by a monotonic rational-quadratic spline.
+    Spline(SplineSettings),
+}
+
+/// What all splines of a model have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SplineSettings {
+    pub(crate) bins: usize,
+    /// b: a spline bends -b..b onto itself and leaves everything beyond alone.
+    #[serde(rename = "box")]
+    pub(crate) half_width: f64,
+    /// The smallest slope at an inner knot.
+    pub(crate) min_slope: f64,
+}
+
+impl Default for SplineSettings {
+    fn default() -> Self {
+        Self { bins: 8, half_width: 5.0, min_slope: 1e-3 }
+    }
+}
+
+impl SplineSettings {
+    /// Raw parameters of one column: a width and a height of every bin, a slope of every inner knot.
+    pub(crate) fn parameters(self) -> usize {
+        3 * self.bins - 1
+    }
+}
+
+impl Transform {
+    fn is_affine(&self) -> bool {
+        *self == Self::Affine
+    }
+}
+
 /// Everything about a model but its numbers; the fields are the keys of the model file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spec {
@@ -97,8 +143,11 @@ pub(crate) struct Spec {
     /// Whether the first block is mixed too.
     #[serde(default = "yes")]
     pub(crate) mix_first: bool,
+    /// The soft clamp of affine couplings.
     #[serde(default)]
     pub(crate) scale: Scale,
+    #[serde(default, skip_serializing_if = "Transform::is_affine")]
+    pub(crate) coupling: Transform,
 }
 
 fn yes() -> bool {
@@ -122,7 +171,7 @@ impl Tensor {
 /// Tensors by the names of the model file.
 pub(crate) type Tensors = BTreeMap<String, Tensor>;
 
-/// Whether training changes the tensor of this name: all but fixed mixing matrices.
+/// Whether training changes the tensor of this name: all but mixing matrices that are given.
 pub(crate) fn is_trained(name: &str) -> bool {
     !name.ends_with(".mix.weight")
 }
@@ -141,6 +190,7 @@ impl Spec {
             mixing: Mixing::Householder,
             mix_first: true,
             scale: Scale::default(),
+            coupling: Transform::Affine,
         }
     }
 
@@ -190,7 +240,7 @@ impl Spec {
                 Kind::Hint => {
                     self.lane_shapes(&mut shapes, &format!("{name}.y"), block, self.cond_dim, 0);
                     self.lane_shapes(&mut shapes, &format!("{name}.x"), block, self.dim, 0);
-                    coupling_shapes(&mut shapes, &format!("{name}.cross"), self.cond_dim, self.width, self.dim);
+                    self.coupling_shapes(&mut shapes, &format!("{name}.cross"), self.cond_dim, self.width, self.dim);
                 }
             }
         }
@@ -206,7 +256,7 @@ impl Spec {
         conditions: usize,
     ) {
         if self.mixes(block) {
-            let what = if self.mixing == Mixing::Fixed { "weight" } else { "reflections" };
+            let what = if self.mixing == Mixing::Householder { "reflections" } else { "weight" };
             shapes.insert(format!("{lane}.mix.{what}"), vec![size, size]);
         }
         // (heap number, level, columns) of the nodes that are still to be listed.
@@ -214,19 +264,30 @@ impl Spec {
         while let Some((id, level, size)) = nodes.pop() {
             let (upper, lower) = (size / 2, size - size / 2);
             let name = format!("{lane}.tree.{id}");
-            coupling_shapes(shapes, &name, upper + conditions, self.width_at(level), lower);
+            self.coupling_shapes(shapes, &name, upper + conditions, self.width_at(level), lower);
             if self.divides(level, size) {
                 nodes.extend([(2 * id, level + 1, upper), (2 * id + 1, level + 1, lower)]);
             }
         }
     }
-}
 
-fn coupling_shapes(shapes: &mut BTreeMap<String, Vec<usize>>, name: &str, n_in: usize, hidden: usize, n_out: usize) {
-    for network in ["s", "t"] {
-        for (layer, (from, to)) in [(n_in, hidden), (hidden, hidden), (hidden, n_out)].into_iter().enumerate() {
-            shapes.insert(format!("{name}.{network}.{layer}.weight"), vec![to, from]);
-            shapes.insert(format!("{name}.{network}.{layer}.bias"), vec![to]);
+    fn coupling_shapes(
+        &self,
+        shapes: &mut BTreeMap<String, Vec<usize>>,
+        name: &str,
+        n_in: usize,
+        hidden: usize,
+        columns: usize,
+    ) {
+        let (networks, n_out): (&[&str], _) = match self.coupling {
+            Transform::Affine => (&["s", "t"], columns),
+            Transform::Spline(settings) => (&["spline"], columns * settings.parameters()),
+        };
+        for network in networks {
+            for (layer, (from, to)) in [(n_in, hidden), (hidden, hidden), (hidden, n_out)].into_iter().enumerate() {
+                shapes.insert(format!("{name}.{network}.{layer}.weight"), vec![to, from]);
+                shapes.insert(format!("{name}.{network}.{layer}.bias"), vec![to]);
+            }
         }
     }
 }
