@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::flow::FlowBuilder;
 use crate::plan::spec::FULL_DEPTH;
-use crate::plan::{ConditionOn, Mixing, Spec};
+use crate::plan::{ConditionOn, Mixing, Spec, Spline, Transform};
 
 /// A model and batch size to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +20,37 @@ pub struct Case {
     pub depth: u32,
     /// B.
     pub batch: usize,
+    /// What couplings do to their columns.
+    pub coupling: Transform,
 }
 
-/// The timed models: recursive and plain coupling at equal parameters (100,000 for Lens, 2 million for Cross).
-pub const CASES: [Case; 9] = [
-    Case { name: "lens1", dim: 20, width: 152, blocks: 1, depth: FULL_DEPTH, batch: 10_000 },
-    Case { name: "lens1d0", dim: 20, width: 213, blocks: 1, depth: 0, batch: 10_000 },
-    Case { name: "lens2", dim: 20, width: 104, blocks: 2, depth: FULL_DEPTH, batch: 10_000 },
-    Case { name: "lens2d0", dim: 20, width: 147, blocks: 2, depth: 0, batch: 10_000 },
-    Case { name: "cross4", dim: 100, width: 263, blocks: 4, depth: FULL_DEPTH, batch: 10_000 },
-    Case { name: "cross4d1", dim: 100, width: 360, blocks: 4, depth: 1, batch: 10_000 },
-    Case { name: "cross4d2", dim: 100, width: 330, blocks: 4, depth: 2, batch: 10_000 },
-    Case { name: "cross4d0", dim: 100, width: 452, blocks: 4, depth: 0, batch: 10_000 },
-    Case { name: "small", dim: 20, width: 152, blocks: 1, depth: FULL_DEPTH, batch: 500 },
+/// A case with affine couplings.
+const fn affine(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u32, batch: usize) -> Case {
+    Case { name, dim, width, blocks, depth, batch, coupling: Transform::Affine }
+}
+
+/// A case with splines of eight bins.
+const fn spline(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u32, batch: usize) -> Case {
+    let spline = Spline { bins: 8, half_width: 5.0, min_slope: 1e-3 };
+    Case { coupling: Transform::Spline(spline), ..affine(name, dim, width, blocks, depth, batch) }
+}
+
+/// The timed models: recursive and plain coupling, and splines, at equal parameters (100,000 for Lens, 2 million for
+/// Cross).
+pub const CASES: [Case; 13] = [
+    affine("lens1", 20, 152, 1, FULL_DEPTH, 10_000),
+    affine("lens1d0", 20, 213, 1, 0, 10_000),
+    affine("lens2", 20, 104, 2, FULL_DEPTH, 10_000),
+    affine("lens2d0", 20, 147, 2, 0, 10_000),
+    affine("cross4", 100, 263, 4, FULL_DEPTH, 10_000),
+    affine("cross4d1", 100, 360, 4, 1, 10_000),
+    affine("cross4d2", 100, 330, 4, 2, 10_000),
+    affine("cross4d0", 100, 452, 4, 0, 10_000),
+    spline("lens2s", 20, 79, 2, FULL_DEPTH, 10_000),
+    spline("lens2d0s", 20, 132, 2, 0, 10_000),
+    spline("cross4s", 100, 159, 4, FULL_DEPTH, 10_000),
+    spline("cross4d0s", 100, 327, 4, 0, 10_000),
+    affine("small", 20, 152, 1, FULL_DEPTH, 500),
 ];
 
 impl Case {
@@ -49,11 +67,26 @@ impl Case {
 
     /// What the model is made of: a fixed mixing before every block.
     pub fn spec(&self, condition_on: ConditionOn) -> Spec {
-        let Self { dim, width, blocks, depth, .. } = *self;
-        Spec { dim, width, blocks, depth, condition_on, mixing: Mixing::Fixed, ..Spec::default() }
+        let Self { dim, width, blocks, depth, coupling, .. } = *self;
+        Spec { dim, width, blocks, depth, coupling, condition_on, mixing: Mixing::Fixed, ..Spec::default() }
     }
 
     pub(super) fn builder(&self, condition_on: ConditionOn) -> FlowBuilder {
         FlowBuilder::from_spec(self.spec(condition_on)).seed(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::budget::parameters;
+
+    #[test]
+    fn splines_have_as_many_parameters_as_affine_maps() {
+        let count = |name: &str| parameters(&Case::named(name).unwrap().spec(ConditionOn::Input));
+        for name in ["lens2", "lens2d0", "cross4", "cross4d0"] {
+            let (affine, spline) = (count(name), count(&format!("{name}s")));
+            assert!(affine.abs_diff(spline) * 50 < affine, "{name}: {affine} and {spline}");
+        }
     }
 }
