@@ -186,7 +186,8 @@ mod tests {
         for fall in [Fall::Exponential, Fall::Cosine] {
             let plain = Schedule { fall, warmup_epochs: 0, ..papers() };
             let warm = Schedule { warmup_steps: 8, ..plain };
-            let share = |step: u64| warm.rate_of_step(step / 5, step % 5, 5) / plain.rate_of_step(step / 5, step % 5, 5);
+            let share =
+                |step: u64| warm.rate_of_step(step / 5, step % 5, 5) / plain.rate_of_step(step / 5, step % 5, 5);
             assert_relative_eq!(share(0), 0.125, max_relative = 1e-12);
             assert_relative_eq!(share(6), 0.875, max_relative = 1e-12);
             assert_eq!([7, 8, 100].map(share), [1.0; 3]);

@@ -116,7 +116,9 @@ impl Config {
         // More than the whole of a weight would turn its sign.
         let decays = |v: f64| v >= 0.0 && v * t.lr.max(t.lr_final) < 1.0;
         number("train.decay", t.decay, "0 or more, and less than 1 / train.lr", decays)?;
-        number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| v >= 0.0 && (v as f32) < 1.0)?;
+        number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
+            v >= 0.0 && (v as f32) < 1.0
+        })?;
         at_most("train.retries", t.retries, MOST_RETRIES)
     }
 

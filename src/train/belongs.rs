@@ -67,11 +67,27 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     Ok(table)
 }
 
-/// The settings of a checkpoint with those that it is older than: a training did not cool down when there was no
-/// setting for it.
+/// Settings of the table `train` that a run may be older than, and what there was before: nothing of the kind.
+pub(super) const LATER: [(&str, &str); 7] = [
+    ("train.cooldown", "0"),
+    ("train.schedule", "\"exponential\""),
+    ("train.warmup_steps", "0"),
+    ("train.clip_norm", "0.0"),
+    ("train.decay", "0.0"),
+    ("train.average", "0.0"),
+    ("train.retries", "0"),
+];
+
+/// The settings of a checkpoint with those that it is older than.
 fn with_later_settings(mut table: toml::Table) -> toml::Table {
     if let Some(toml::Value::Table(train)) = table.get_mut("train") {
-        train.entry("cooldown").or_insert(toml::Value::Integer(0));
+        for (key, value) in LATER {
+            let before = format!("{key} = {value}").parse::<toml::Table>().ok();
+            let before = before.and_then(|mut table| table.remove("train")?.as_table().cloned());
+            for (name, value) in before.into_iter().flatten() {
+                train.entry(name).or_insert(value);
+            }
+        }
     }
     table
 }

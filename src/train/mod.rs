@@ -36,4 +36,4 @@ pub use kept::Kept;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;
 pub use score::{HeldOutScore, held_out_score};
-pub use trainer::{Position, Progress, State, Trainer};
+pub use trainer::{Position, Progress, Retries, State, Trainer};

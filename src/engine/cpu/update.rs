@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::engine::Skips;
 use crate::error::Result;
 use crate::kernel::adam;
 use crate::kernel::memory::Floats;
-use crate::engine::Skips;
 use crate::optim::AdamStep;
 use crate::plan::Layout;
 
@@ -98,10 +98,12 @@ impl Optimizer {
         };
         if step.follow > 0.0 {
             let averages = self.averages.par_chunks_mut(SLICE);
-            weights.zip(first.zip(second)).zip(averages).enumerate().for_each(|(i, ((weights, (first, second)), averages))| {
-                one(i, weights, first, second);
-                adam::follow(step.follow, averages, weights);
-            });
+            weights.zip(first.zip(second)).zip(averages).enumerate().for_each(
+                |(i, ((weights, (first, second)), averages))| {
+                    one(i, weights, first, second);
+                    adam::follow(step.follow, averages, weights);
+                },
+            );
         } else {
             weights.zip(first.zip(second)).enumerate().for_each(|(i, (weights, (first, second)))| {
                 one(i, weights, first, second);

@@ -16,7 +16,7 @@ use super::launch::{NONE, TileJob, Update};
 use super::narrow::{recomputed, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
-use super::record::{self, Bounds, clip, KernelVariants, Recorder};
+use super::record::{self, Bounds, KernelVariants, Recorder, clip};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
