@@ -2,6 +2,9 @@
 //! each of them off unless it is asked for: clipping by the norm of the gradient, decoupled weight decay, averages of
 //! the weights, a cosine schedule.
 
+#[cfg(test)]
+pub(crate) mod definition;
+
 use serde::{Deserialize, Serialize};
 
 /// Constants of the optimiser.

@@ -107,3 +107,27 @@ fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::preset::for_tables;
+
+    /// What a checkpoint that is older than them says is what a training without them does.
+    #[test]
+    fn later_settings_are_off_in_older_checkpoints() {
+        let mut config = for_tables();
+        (config.train.cooldown, config.train.retries) = (0, 0);
+        let ours = settings_that_matter(&config).unwrap();
+        let mut older = ours.clone();
+        let train = older["train"].as_table_mut().unwrap();
+        for (key, _) in LATER {
+            assert!(train.remove(key.strip_prefix("train.").unwrap()).is_some(), "{key}");
+        }
+        assert!(difference(&older, &ours).is_some());
+        assert_eq!(difference(&with_later_settings(older.clone()), &ours), None);
+        config.train.clip_norm = 1.0;
+        let clipped = settings_that_matter(&config).unwrap();
+        assert_eq!(difference(&with_later_settings(older), &clipped).as_deref(), Some("train.clip_norm"));
+    }
+}
