@@ -277,15 +277,18 @@ impl Store {
         Self { folder: folder.into() }
     }
 
-    /// Writes a checkpoint and removes those before the last two. Returns its file.
+    /// Writes a checkpoint and removes those before the last two, and any of later steps: the training has gone back from
+    /// there. Returns its file.
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be written.
     pub fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
-        let path = self.folder.join(format!("step-{:08}.safetensors", checkpoint.state.position.step));
+        let now = checkpoint.state.position.step;
+        let path = self.folder.join(format!("step-{now:08}.safetensors"));
         checkpoint.write(&path)?;
-        for (_, old) in self.files()?.into_iter().rev().skip(KEPT) {
+        let (files, later): (Vec<_>, Vec<_>) = self.files()?.into_iter().partition(|(step, _)| *step <= now);
+        for (_, old) in files.into_iter().rev().skip(KEPT).chain(later) {
             // One too many does no harm.
             let _ = std::fs::remove_file(old);
         }
@@ -471,6 +474,9 @@ mod tests {
         assert_eq!((found, passed_over.len()), (checkpoint(2), 1));
         std::fs::write(&paths[1], "").unwrap();
         assert!(store.latest().is_err());
+        // A training that went back.
+        store.write(&checkpoint(1)).unwrap();
+        assert_eq!(store.files().unwrap().iter().map(|f| f.0).collect::<Vec<_>>(), [1]);
         store.clear().unwrap();
         assert!(store.latest().unwrap().is_none());
     }
