@@ -1,10 +1,12 @@
-// One update of every trained weight: sums the gradient's slices in fixed order, clamps, adds L2, moves the moments.
+// One update of every trained weight: sums the gradient's slices in fixed order, clips by `clip.wgsl`, clamps, adds L2,
+// moves the moments. Weight matrices decay before it, averages follow after it, where that is asked for.
 struct Launch {
     update: Update,
     trained: u32, // number of trained weights
     slices: u32,
     length: u32,  // length of one copy of the gradients
     pitch: u32,   // threads of one row of the grid
+    clipped: u32, // whether `clip.wgsl` has run
 }
 // mirrors `launch::Update`
 struct Update {
@@ -15,6 +17,9 @@ struct Update {
     eps: f32,
     l2: f32,
     grad_clamp: f32,
+    clip_norm: f32,
+    shrink: f32,
+    follow: f32,
 }
 var<immediate> launch: Launch;
 @group(0) @binding(1) var<storage, read_write> weights: array<f32>;
@@ -23,6 +28,7 @@ var<immediate> launch: Launch;
 @group(0) @binding(8) var<storage, read_write> second_moments: array<f32>;
 @group(0) @binding(9) var<storage, read_write> panels: array<f32>;
 @group(0) @binding(10) var<storage, read> packed_offsets: array<vec2<u32>>;
+@group(0) @binding(11) var<storage, read_write> extras: array<f32>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -32,7 +38,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var s = 0u; s < launch.slices; s++) {
         sum += partials[s * launch.length + i];
     }
-    let p = weights[i];
+    if (launch.clipped != 0u) {
+        let scale = extras[EXTRA_SCALE];
+        if (scale < 0.0) { return; }
+        sum *= scale;
+    }
+    var p = weights[i];
+    // Of the trained weights, matrices alone are in transposed panels (`panels.rs`).
+    if (launch.update.shrink > 0.0 && packed_offsets[i].y != NONE) {
+        p -= launch.update.shrink * p;
+    }
     let limit = launch.update.grad_clamp;
     // Not `clamp`, which may turn NaN into a bound and hide that the training diverged.
     var g = select(sum, limit, sum > limit);
@@ -45,4 +60,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let value = p - launch.update.rate * m / fma(sqrt(v), launch.update.root, launch.update.eps);
     weights[i] = value;
     write_panels(i, value);
+    if (launch.update.follow > 0.0) {
+        let average = extras[EXTRA_AVERAGES + i];
+        extras[EXTRA_AVERAGES + i] = fma(launch.update.follow, value - average, average);
+    }
 }

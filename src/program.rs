@@ -207,6 +207,7 @@ impl StepOp {
         match self {
             Self::Reflect { .. } => "reflect",
             Self::ReflectBackward { .. } => "reflect_backward",
+            Self::Clip => "clip",
             Self::Adam => "adam",
         }
     }
@@ -225,6 +226,8 @@ pub(crate) enum StepOp {
         /// Which mixing.
         mix: MixId,
     },
+    /// The factor that clips the gradient by its norm, or that the next update is to be skipped.
+    Clip,
     /// Sums the partial gradients in fixed order and steps every trained weight: clamp, L2, Adam (spec, section 5).
     Adam,
 }
@@ -251,6 +254,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// A training step that clips its gradient by the norm.
+    pub(crate) fn clipped(mut self) -> Self {
+        let update = self.finish.iter().position(|op| *op == StepOp::Adam);
+        self.finish.insert(update.unwrap_or_else(|| unreachable!("only training steps clip")), StepOp::Clip);
+        self
+    }
+
     /// Whether it leaves gradients of the weights.
     pub(crate) fn has_gradients(&self) -> bool {
         let backward = |op: &Op| matches!(op, Op::NetworksBackward { .. } | Op::MixBackward { .. });

@@ -6,7 +6,7 @@ use crate::plan::spec::FULL_DEPTH;
 use crate::plan::{ConditionOn, Mixing, Spec, Spline, Transform};
 
 /// A model and batch size to time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
     /// Name, the same as in other people's scripts for the same model.
     pub name: &'static str,

@@ -44,14 +44,25 @@ pub const KEYS: &[Key] = &[
         "rows of a batch; default: rows / 100, within 32 to 10000; lens and cross 10000, power 1660, gas 853, miniboone 300",
     ),
     key("train.lr", "learning rate at the start"),
-    key("train.lr_final", "learning rate at the end; falls exponentially, once per epoch"),
+    key("train.lr_final", "learning rate at the end"),
+    key("train.schedule", "how the rate falls: \"exponential\", once per epoch; \"cosine\", with every step"),
     key("train.warmup_epochs", "epochs with a reduced rate"),
     key("train.warmup_factor", "factor on the rate in these epochs"),
+    key("train.warmup_steps", "steps at the start in which the rate rises from 0, evenly; 0: none"),
     key("train.beta1", "decay of Adam's first moment"),
     key("train.beta2", "decay of Adam's second moment"),
     key("train.eps", "added to the root of Adam's second moment"),
     key("train.l2", "L2 strength, added to the gradient"),
     key("train.grad_clamp", "bound on each element of the gradient"),
+    key(
+        "train.clip_norm",
+        "bound on the length of the whole gradient, before train.grad_clamp; steps whose gradient is not finite are skipped; 0: off",
+    ),
+    key("train.decay", "decoupled weight decay (AdamW), times the rate; not of biases and reflections; 0: off"),
+    key(
+        "train.average",
+        "decay of a moving average of the weights, such as 0.999, which is then scored and kept; 0: off",
+    ),
     key("train.noise", "deviation of the noise added to each batch, after standardisation"),
     key("train.dropout", "probability of a hidden unit to be dropped in a step"),
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
@@ -62,6 +73,10 @@ pub const KEYS: &[Key] = &[
     key(
         "train.cooldown",
         "epochs of falling rate when patience is lost, from the best epoch's model on; 0: stop at once",
+    ),
+    key(
+        "train.retries",
+        "how often a training that diverges goes back to its last good model, with half the rate from there on; 0: it fails",
     ),
     key(
         "data.preset",

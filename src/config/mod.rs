@@ -26,6 +26,7 @@ pub use validate::MOST_THREADS;
 use crate::data::lens::Outline;
 use crate::data::units::Bounds;
 use crate::error::Result;
+pub use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
 use crate::plan::budget::width_for;
 use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
@@ -111,12 +112,16 @@ pub struct Train {
     pub batch: Option<u64>,
     /// Learning rate at the start.
     pub lr: f64,
-    /// Learning rate that the exponential schedule would reach after the last epoch.
+    /// Learning rate that the schedule would reach after the last epoch.
     pub lr_final: f64,
+    /// How the rate falls.
+    pub schedule: Fall,
     /// Epochs at the start with a reduced rate.
     pub warmup_epochs: u64,
     /// Factor on the rate in these epochs.
     pub warmup_factor: f64,
+    /// Steps at the start in which the rate rises from 0; 0: none.
+    pub warmup_steps: u64,
     /// Decay of Adam's first moment.
     pub beta1: f64,
     /// Decay of Adam's second moment.
@@ -127,6 +132,12 @@ pub struct Train {
     pub l2: f64,
     /// Bound on each element of the gradient.
     pub grad_clamp: f64,
+    /// Bound on the length of the whole gradient; 0: none.
+    pub clip_norm: f64,
+    /// Decoupled decay of the weight matrices, times the rate; 0: none.
+    pub decay: f64,
+    /// Decay of the moving average of the weights, which is then the model that is scored and kept; 0: no average.
+    pub average: f64,
     /// Deviation of the noise added to x of each batch, in the units of the (standardised) columns.
     pub noise: f64,
     /// Probability of a hidden unit to be dropped in a training step; the nearest multiple of 1/256 counts.
@@ -145,6 +156,8 @@ pub struct Train {
     /// Epochs that are trained when patience is lost, from the best epoch's model on, while the rate falls to
     /// `lr_final`; 0: none.
     pub cooldown: u64,
+    /// How often a training that diverges goes back to its last good model and on with half the rate, before it fails.
+    pub retries: u64,
 }
 
 /// Which model a training leaves.
@@ -342,6 +355,9 @@ impl Train {
             eps: self.eps as f32,
             l2: self.l2 as f32,
             grad_clamp: self.grad_clamp as f32,
+            clip_norm: self.clip_norm as f32,
+            decay: self.decay as f32,
+            average: self.average as f32,
         }
     }
 
@@ -351,14 +367,16 @@ impl Train {
         self.keep == Keep::Best || (self.cooldown > 0 && self.patience > 0)
     }
 
-    /// Learning rate per epoch.
+    /// Learning rate by epoch and step.
     pub fn schedule(&self) -> Schedule {
         Schedule {
+            fall: self.schedule,
             lr: self.lr,
             lr_final: self.lr_final,
             epochs: self.epochs,
             warmup_epochs: self.warmup_epochs,
             warmup_factor: self.warmup_factor,
+            warmup_steps: self.warmup_steps,
         }
     }
 }

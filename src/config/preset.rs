@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, CouplingKind, Data, Depth, Keep, Memory, Model, Run, ScaleKind, Train};
+use super::{Config, CouplingKind, Data, Depth, Fall, Keep, Memory, Model, Run, ScaleKind, Train};
 use crate::data::Shapes;
 use crate::data::lens::Outline;
 use crate::data::uci::Uci;
@@ -119,7 +119,7 @@ fn for_shapes(preset: Preset, blocks: u32, budget: u64, outline: Option<Outline>
     config.train.epochs = 50;
     config.train.noise = 0.01;
     config.train.keep = Keep::Last;
-    (config.train.patience, config.train.cooldown) = (0, 0);
+    (config.train.patience, config.train.cooldown, config.train.retries) = (0, 0, 0);
     config.data = Data {
         preset: Some(preset),
         standardize: false,
@@ -179,13 +179,18 @@ pub fn for_tables() -> Config {
             batch: None,
             lr: 0.003,
             lr_final: 0.00001,
+            schedule: Fall::Exponential,
             warmup_epochs: 3,
             warmup_factor: 0.01,
+            warmup_steps: 0,
             beta1: 0.9,
             beta2: 0.95,
             eps: 1e-4,
             l2: 1.86e-5,
             grad_clamp: 5.0,
+            clip_norm: 0.0,
+            decay: 0.0,
+            average: 0.0,
             noise: 0.003,
             dropout: 0.0,
             shuffle: true,
@@ -194,6 +199,7 @@ pub fn for_tables() -> Config {
             keep: Keep::Best,
             patience: 40,
             cooldown: 10,
+            retries: 3,
         },
         data: Data {
             preset: None,
@@ -230,7 +236,9 @@ mod tests {
         assert_eq!((c.train.epochs, c.train.batches_per_epoch, c.train.batch), (50, Some(100), Some(10_000)));
         assert_eq!((c.train.lr, c.train.lr_final, c.train.noise), (0.01, 0.0001, 0.01));
         assert_eq!((c.train.warmup_epochs, c.train.warmup_factor), (3, 0.01));
-        assert_eq!((c.train.keep, c.train.patience), (Keep::Last, 0));
+        assert_eq!((c.train.keep, c.train.patience, c.train.retries), (Keep::Last, 0, 0));
+        assert_eq!((c.train.schedule, c.train.warmup_steps), (Fall::Exponential, 0));
+        assert_eq!((c.train.clip_norm, c.train.decay, c.train.average), (0.0, 0.0, 0.0));
         assert_eq!((c.data.rows, c.data.test_rows, c.data.standardize), (Some(1_000_000), Some(100_000), false));
         let spec = c.model.spec(20, 0).unwrap();
         assert_eq!((spec.blocks, spec.width, spec.depth, spec.mix_first), (2, 104, 99, false));
@@ -246,6 +254,8 @@ mod tests {
             assert_eq!((c.train.epochs, c.train.batches_per_epoch, c.train.batch), (50, None, Some(batch)));
             assert_eq!((c.train.lr, c.train.lr_final, c.train.noise, c.data.test_noise), (0.01, 0.0001, 0.01, 0.01));
             assert_eq!((c.train.keep, c.data.standardize, c.data.seed), (Keep::Last, false, 42));
+            // Nothing that the paper does not have.
+            assert_eq!(c.train, Train { batch: c.train.batch, batches_per_epoch: None, ..Preset::Lens.config().train });
             let spec = c.model.spec(columns, 0).unwrap();
             assert_eq!((spec.blocks, spec.depth, spec.mixing, spec.mix_first), (4, 99, Mixing::Fixed, false));
             assert!(100 * spec.width.abs_diff(width) <= per_cent * width, "{}: {}", preset.name(), spec.width);

@@ -7,6 +7,9 @@ use crate::plan::Kind;
 /// Most threads of the native CPU engine. Far more than cores are of no use, and the system may not start them.
 pub const MOST_THREADS: u64 = 1024;
 
+/// Most halvings of a rate: after as many there is nothing left of it.
+const MOST_RETRIES: u64 = 30;
+
 impl Config {
     /// Checks every range, and that no two settings contradict each other.
     ///
@@ -29,9 +32,11 @@ impl Config {
             ("train.batches_per_epoch", t.batches_per_epoch),
             ("train.batch", t.batch),
             ("train.warmup_epochs", Some(t.warmup_epochs)),
+            ("train.warmup_steps", Some(t.warmup_steps)),
             ("train.seed", Some(t.seed)),
             ("train.patience", Some(t.patience)),
             ("train.cooldown", Some(t.cooldown)),
+            ("train.retries", Some(t.retries)),
             ("data.rows", d.rows),
             ("data.test_rows", d.test_rows),
             ("data.seed", Some(d.seed)),
@@ -119,7 +124,14 @@ impl Config {
         for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
             number(key, value, "0 or more", |v| v >= 0.0)?;
         }
-        Ok(())
+        number("train.clip_norm", t.clip_norm, "more than 0, or 0 to leave it out", |v| v == 0.0 || v as f32 > 0.0)?;
+        // More than the whole of a weight would turn its sign.
+        let decays = |v: f64| v >= 0.0 && v * t.lr.max(t.lr_final) < 1.0;
+        number("train.decay", t.decay, "0 or more, and less than 1 / train.lr", decays)?;
+        number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
+            v >= 0.0 && (v as f32) < 1.0
+        })?;
+        at_most("train.retries", t.retries, MOST_RETRIES)
     }
 
     fn data_ranges(&self) -> Result<()> {
@@ -200,6 +212,10 @@ fn at_least(key: &str, value: u64, least: u64) -> Result<()> {
     if value >= least { Ok(()) } else { Err(Error::config(key, format!("must be at least {least}, is {value}"))) }
 }
 
+fn at_most(key: &str, value: u64, most: u64) -> Result<()> {
+    if value <= most { Ok(()) } else { Err(Error::config(key, format!("must be at most {most}, is {value}"))) }
+}
+
 fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> Result<()> {
     // The engines compute in f32, where a huge number would be infinite.
     let fits = value.is_finite() && (value as f32).is_finite() && within(value);
@@ -222,7 +238,16 @@ mod tests {
     #[test]
     fn out_of_range_values_are_named() {
         type Change = fn(&mut super::Config);
-        let cases: [(&str, Change); 14] = [
+        let cases: [(&str, Change); 23] = [
+            ("train.clip_norm", |c| c.train.clip_norm = -1.0),
+            ("train.clip_norm", |c| c.train.clip_norm = f64::INFINITY),
+            ("train.decay", |c| c.train.decay = -0.1),
+            ("train.decay", |c| c.train.decay = 1e4),
+            ("train.average", |c| c.train.average = 1.0),
+            ("train.average", |c| c.train.average = f64::NAN),
+            ("train.average", |c| c.train.average = 1.0 - 1e-12),
+            ("train.retries", |c| c.train.retries = 31),
+            ("train.warmup_steps", |c| c.train.warmup_steps = 1 << 63),
             ("train.seed", |c| c.train.seed = 1 << 63),
             ("data.seed", |c| c.data.seed = u64::MAX),
             ("run.checkpoint_every", |c| c.run.checkpoint_every = Some(1 << 63)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
+use super::{Footprint, Job, KernelTime, ProgramId, Session, Skips, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::Program;
@@ -86,6 +86,14 @@ impl Session for Checked {
         self.session.loss()
     }
 
+    fn skips(&mut self) -> Result<Skips> {
+        self.session.skips()
+    }
+
+    fn set_skips(&mut self, skips: Skips) -> Result<()> {
+        self.session.set_skips(skips)
+    }
+
     fn gradients(&mut self) -> Result<Vec<f32>> {
         self.session.gradients()
     }
@@ -97,12 +105,13 @@ impl Session for Checked {
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
         let expected = match values {
             Values::Weights => self.plan.layout.len(),
-            Values::FirstMoments | Values::SecondMoments => self.plan.layout.trained,
+            Values::FirstMoments | Values::SecondMoments | Values::Averages => self.plan.layout.trained,
         };
         let what = match values {
             Values::Weights => "weights",
             Values::FirstMoments => "first moments",
             Values::SecondMoments => "second moments",
+            Values::Averages => "averages of the weights",
         };
         agree(what, expected, data.len())?;
         self.session.write(values, data)

@@ -135,6 +135,19 @@ pub(crate) enum Values {
     FirstMoments,
     /// Adam's second moments, `Layout::trained` values.
     SecondMoments,
+    /// Moving averages of the weights, `Layout::trained` values; zero until they are written. Steps whose update has
+    /// any ([`AdamStep::follow`]) need them to be written before.
+    Averages,
+}
+
+/// Updates that were left out, since their gradient was not finite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skips {
+    /// All of them.
+    pub total: u32,
+    /// Those since the last update that was done.
+    pub in_a_row: u32,
 }
 
 /// One evaluation of a program without an update.
@@ -202,6 +215,12 @@ pub(crate) trait Session: Send {
 
     /// Mean loss of the last step. Waits for the device.
     fn loss(&mut self) -> Result<f32>;
+
+    /// The updates left out by steps that clip. Waits for the device.
+    fn skips(&mut self) -> Result<Skips>;
+
+    /// Counts on from there.
+    fn set_skips(&mut self, skips: Skips) -> Result<()>;
 
     /// Gradients after the last run or step of a program with backward operations, summed over all samples,
     /// `Layout::gradient_len()` values: unclamped, without L2.

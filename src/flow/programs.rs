@@ -34,6 +34,8 @@ pub(crate) enum Name {
     Vjp(Memory),
     /// A training step on rows of the resident data.
     Step(Memory),
+    /// A training step that clips the gradient by its norm.
+    ClippedStep(Memory),
 }
 
 /// Records a program.
@@ -80,6 +82,7 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             let d_x = tape.gradient(x);
             tape.finish("vjp", vec![d_x], Then::Gradients)
         }
+        Name::ClippedStep(memory) => record(Name::Step(memory), plan).clipped(),
         Name::Step(memory) => {
             let mut tape = Tape::training(plan.clone(), memory);
             let row = tape.gather();

@@ -1,4 +1,5 @@
-//! `Adam`: sums partial gradients in fixed order and updates the weights (spec, section 5).
+//! `Adam`: sums partial gradients in fixed order and updates the weights (spec, section 5). `Clip` before it: the square
+//! of the gradient's norm, summed in an order that depends on nothing but the number of weights.
 
 use super::simd::{self, Kernel, Simd};
 use crate::optim::AdamStep;
@@ -10,14 +11,49 @@ pub(crate) struct Slice<'a> {
     pub(crate) second: &'a mut [f32],
 }
 
-/// Updates a range of weights. `partials` are the same range of every partial gradient; their sum, in this order, is
-/// the gradient: clamped, then L2 added, then the moments.
-pub(crate) fn update<'a>(step: &AdamStep, slice: Slice<'_>, partials: impl Iterator<Item = &'a [f32]> + Clone) {
-    simd::run(Update { step, slice, partials });
+/// Updates a range of weights. `partials` are the same range of every partial gradient; their sum, in this order, times
+/// `scale` is the gradient: clamped, then L2 added, then the moments.
+pub(crate) fn update<'a>(
+    step: &AdamStep,
+    scale: f32,
+    slice: Slice<'_>,
+    partials: impl Iterator<Item = &'a [f32]> + Clone,
+) {
+    simd::run(Update { step, scale, slice, partials });
+}
+
+/// The sum of the squares of the gradient in a range of `len` weights, of the same `partials`.
+pub(crate) fn square<'a>(len: usize, partials: impl Iterator<Item = &'a [f32]> + Clone) -> f64 {
+    /// Sums side by side.
+    const LANES: usize = 8;
+    let mut lanes = [0.0f64; LANES];
+    for from in (0..len).step_by(BLOCK) {
+        let range = from..len.min(from + BLOCK);
+        for g in sums(&range, partials.clone()).chunks_exact(LANES) {
+            lanes.iter_mut().zip(g).for_each(|(lane, &g)| *lane += f64::from(g) * f64::from(g));
+        }
+    }
+    lanes.iter().sum()
+}
+
+/// The factor that makes a gradient no longer than `bound`; none where the square of its norm is no number of f32.
+pub(crate) fn clip(bound: f32, square: f64) -> Option<f32> {
+    if !(square as f32).is_finite() {
+        return None;
+    }
+    let norm = square.sqrt();
+    // A norm of 0 is within any bound.
+    Some(if norm > f64::from(bound) { (f64::from(bound) / norm) as f32 } else { 1.0 })
+}
+
+/// Moves averages towards the weights.
+pub(crate) fn follow(share: f32, averages: &mut [f32], weights: &[f32]) {
+    averages.iter_mut().zip(weights).for_each(|(a, p)| *a += share * (p - *a));
 }
 
 struct Update<'a, P> {
     step: &'a AdamStep,
+    scale: f32,
     slice: Slice<'a>,
     partials: P,
 }
@@ -25,21 +61,28 @@ struct Update<'a, P> {
 /// Weights whose gradient is summed on the stack.
 const BLOCK: usize = 64;
 
+/// The gradient of at most [`BLOCK`] weights, then zeros.
+#[inline(always)]
+fn sums<'p>(range: &std::ops::Range<usize>, partials: impl Iterator<Item = &'p [f32]>) -> [f32; BLOCK] {
+    let mut sum = [0.0f32; BLOCK];
+    for partial in partials {
+        sum.iter_mut().zip(&partial[range.clone()]).for_each(|(s, p)| *s += p);
+    }
+    sum
+}
+
 impl<'p, P: Iterator<Item = &'p [f32]> + Clone> Kernel for Update<'_, P> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Self { step, slice: Slice { weights, first, second }, partials } = self;
+        let Self { step, scale, slice: Slice { weights, first, second }, partials } = self;
         let a = step.adam;
         let blocks = weights.chunks_mut(BLOCK).zip(first.chunks_mut(BLOCK)).zip(second.chunks_mut(BLOCK));
         for (b, ((weights, first), second)) in blocks.enumerate() {
             let range = b * BLOCK..b * BLOCK + weights.len();
-            let mut sum = [0.0f32; BLOCK];
-            for partial in partials.clone() {
-                sum.iter_mut().zip(&partial[range.clone()]).for_each(|(s, p)| *s += p);
-            }
+            let sum = sums(&range, partials.clone());
             for (((p, m), v), g) in weights.iter_mut().zip(first).zip(second).zip(sum) {
                 // A NaN gradient stays NaN through clamp, so that it is seen in the loss.
-                let g = g.clamp(-a.grad_clamp, a.grad_clamp) + a.l2 * *p;
+                let g = (g * scale).clamp(-a.grad_clamp, a.grad_clamp) + a.l2 * *p;
                 *m = a.beta1 * *m + (1.0 - a.beta1) * g;
                 *v = a.beta2 * *v + (1.0 - a.beta2) * g * g;
                 *p -= step.rate * *m / (v.sqrt() * step.root + a.eps);

@@ -67,6 +67,13 @@ impl Layout {
         self.trained + self.derived
     }
 
+    /// Where the trained weight matrices of networks lie, in order: what weight decay takes. Neither biases nor
+    /// reflections, whose lengths mean nothing.
+    pub fn matrices(&self) -> impl Iterator<Item = Range<usize>> {
+        let matrices = self.tensors.iter().filter(|t| t.offset < self.trained && t.name.ends_with(".weight"));
+        matrices.map(Tensor::range).filter(|range| !range.is_empty())
+    }
+
     /// Turns the offset of a Q that counts within its class into an offset in the arena.
     pub(super) fn locate(&self, mix: &mut Mix) {
         mix.q += match mix.reflections {

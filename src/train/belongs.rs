@@ -67,11 +67,27 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     Ok(table)
 }
 
-/// The settings of a checkpoint with those that it is older than: a training did not cool down when there was no
-/// setting for it.
+/// Settings of the table `train` that a run may be older than, and what there was before: nothing of the kind.
+pub(super) const LATER: [(&str, &str); 7] = [
+    ("train.cooldown", "0"),
+    ("train.schedule", "\"exponential\""),
+    ("train.warmup_steps", "0"),
+    ("train.clip_norm", "0.0"),
+    ("train.decay", "0.0"),
+    ("train.average", "0.0"),
+    ("train.retries", "0"),
+];
+
+/// The settings of a checkpoint with those that it is older than.
 fn with_later_settings(mut table: toml::Table) -> toml::Table {
     if let Some(toml::Value::Table(train)) = table.get_mut("train") {
-        train.entry("cooldown").or_insert(toml::Value::Integer(0));
+        for (key, value) in LATER {
+            let before = format!("{key} = {value}").parse::<toml::Table>().ok();
+            let before = before.and_then(|mut table| table.remove("train")?.as_table().cloned());
+            for (name, value) in before.into_iter().flatten() {
+                train.entry(name).or_insert(value);
+            }
+        }
     }
     table
 }
@@ -90,4 +106,28 @@ fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::preset::for_tables;
+
+    /// What a checkpoint that is older than them says is what a training without them does.
+    #[test]
+    fn later_settings_are_off_in_older_checkpoints() {
+        let mut config = for_tables();
+        (config.train.cooldown, config.train.retries) = (0, 0);
+        let ours = settings_that_matter(&config).unwrap();
+        let mut older = ours.clone();
+        let train = older["train"].as_table_mut().unwrap();
+        for (key, _) in LATER {
+            assert!(train.remove(key.strip_prefix("train.").unwrap()).is_some(), "{key}");
+        }
+        assert!(difference(&older, &ours).is_some());
+        assert_eq!(difference(&with_later_settings(older.clone()), &ours), None);
+        config.train.clip_norm = 1.0;
+        let clipped = settings_that_matter(&config).unwrap();
+        assert_eq!(difference(&with_later_settings(older), &clipped).as_deref(), Some("train.clip_norm"));
+    }
 }

@@ -1,6 +1,7 @@
 //! Checkpoints: everything a training goes on from, in one file that is whole or absent.
 //!
-//! A safetensors file with the weight arena, Adam's two moments and the weights of the best epoch. Its metadata holds
+//! A safetensors file with the weight arena, Adam's two moments and the weights of the best epoch; where there are any,
+//! averages of the weights and those that a training goes back to. Its metadata holds
 //! [`About`] as JSON under `hintflow_checkpoint` and, under `sha256`, the digest of that JSON and all tensors, so that
 //! damage anywhere is seen. Random numbers need no state of their own: they are functions of the seed in the settings
 //! and of the position.
@@ -16,10 +17,10 @@ use sha2::{Digest, Sha256};
 
 use super::best::Best;
 use super::cooldown::Cooldown;
-use super::trainer::{Position, State};
+use super::trainer::{Position, Retries, State};
 use crate::data::atomic::write_atomic;
 use crate::data::units::Units;
-use crate::engine::DeviceInfo;
+use crate::engine::{DeviceInfo, Skips};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 use crate::plan::{Plan, Spec};
@@ -28,6 +29,8 @@ const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
 const FORMAT: u32 = 2;
 const TENSORS: [&str; 4] = ["weights", "first_moments", "second_moments", "best_weights"];
+/// Those that are there only where they have elements.
+const EXTRAS: [&str; 2] = ["averages", "good_weights"];
 /// How many checkpoints are kept.
 const KEPT: usize = 2;
 
@@ -93,6 +96,17 @@ struct Header {
     best: Option<BestEpoch>,
     #[serde(default)]
     cooldown: Option<Cooldown>,
+    /// Bits of the least loss; a file without it does not know.
+    #[serde(default = "unknown")]
+    least_loss: u64,
+    #[serde(default)]
+    retries: Retries,
+    #[serde(default)]
+    skips: Skips,
+}
+
+fn unknown() -> u64 {
+    f64::NEG_INFINITY.to_bits()
 }
 
 /// A [`Best`] without its weights; numbers by their bits.
@@ -116,13 +130,13 @@ impl Checkpoint {
         // Weights may also be remembered for a cool-down to go back to.
         let best = self.state.best.as_ref().filter(|_| !self.about.keeps_last()).map(|best| &best.weights);
         let best = best.filter(|weights| !weights.is_empty());
-        let weights = best.unwrap_or(&self.state.weights);
+        let weights = best.cloned().unwrap_or_else(|| self.state.model());
         let (expected, got) = (plan.layout.len(), weights.len());
         if expected != got {
             return Err(Error::Shape { what: "weights".into(), expected, got });
         }
         let About { x, y, .. } = self.about.clone();
-        Ok(ModelFile { plan: plan.into(), weights: weights.clone(), x, y, evidence: None })
+        Ok(ModelFile { plan: plan.into(), weights, x, y, evidence: None })
     }
 
     /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.
@@ -159,11 +173,15 @@ impl Checkpoint {
                 ll: best.ll.to_bits(),
             }),
             cooldown: state.cooldown,
+            least_loss: state.least_loss.to_bits(),
+            retries: state.retries,
+            skips: state.skips,
         };
         let json = serde_json::to_string(&header).map_err(|e| wrong(e.to_string()))?;
         let best_weights = state.best.as_ref().map_or(&[][..], |best| &best.weights[..]);
         let arrays = [&state.weights[..], &state.first_moments, &state.second_moments, best_weights];
-        let views = TENSORS.iter().zip(arrays).map(|(name, values)| {
+        let extras = EXTRAS.iter().zip([&state.averages[..], &state.good]).filter(|(_, values)| !values.is_empty());
+        let views = TENSORS.iter().zip(arrays).chain(extras).map(|(name, values)| {
             TensorView::new(Dtype::F32, vec![values.len()], bytemuck::cast_slice(values)).map(|view| (*name, view))
         });
         let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(e.to_string()))?;
@@ -188,7 +206,9 @@ impl Checkpoint {
         let json = entry(KEY)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
         let views = TENSORS.map(|name| tensors.tensor(name).map_err(|e| damaged(e.to_string())));
-        let views = views.into_iter().collect::<Result<Vec<_>>>()?;
+        let mut views = views.into_iter().collect::<Result<Vec<_>>>()?;
+        let extras = EXTRAS.map(|name| tensors.tensor(name).ok());
+        views.extend(extras.iter().flatten().cloned());
         if *entry(DIGEST)? != digest(json, views.iter().map(TensorView::data)) {
             return Err(damaged("its digest is wrong".into()));
         }
@@ -209,11 +229,16 @@ impl Checkpoint {
             weights: next()?,
             first_moments: next()?,
             second_moments: next()?,
+            averages: Vec::new(),
             position: header.position,
             loss_sum: f64::from_bits(header.loss_sum),
             losses: header.losses,
+            least_loss: f64::from_bits(header.least_loss),
             best: None,
             cooldown: header.cooldown,
+            retries: header.retries,
+            good: Vec::new(),
+            skips: header.skips,
         };
         let weights = next()?;
         let best = header.best.map(|BestEpoch { epoch, test_loss, ll }| Best {
@@ -222,7 +247,9 @@ impl Checkpoint {
             ll: f64::from_bits(ll),
             weights,
         });
-        let state = State { best, ..state };
+        let mut extra = |view: &Option<TensorView<'_>>| if view.is_some() { next() } else { Ok(Vec::new()) };
+        let (averages, good) = (extra(&extras[0])?, extra(&extras[1])?);
+        let state = State { best, averages, good, ..state };
         Ok(Self { about: header.about, state })
     }
 }
@@ -250,15 +277,18 @@ impl Store {
         Self { folder: folder.into() }
     }
 
-    /// Writes a checkpoint and removes those before the last two. Returns its file.
+    /// Writes a checkpoint and removes those before the last two, and any of later steps: the training has gone back from
+    /// there. Returns its file.
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be written.
     pub fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
-        let path = self.folder.join(format!("step-{:08}.safetensors", checkpoint.state.position.step));
+        let now = checkpoint.state.position.step;
+        let path = self.folder.join(format!("step-{now:08}.safetensors"));
         checkpoint.write(&path)?;
-        for (_, old) in self.files()?.into_iter().rev().skip(KEPT) {
+        let (files, later): (Vec<_>, Vec<_>) = self.files()?.into_iter().partition(|(step, _)| *step <= now);
+        for (_, old) in files.into_iter().rev().skip(KEPT).chain(later) {
             // One too many does no harm.
             let _ = std::fs::remove_file(old);
         }
@@ -339,11 +369,16 @@ mod tests {
             weights: vec![1.0, -2.5, 3.0],
             first_moments: vec![0.1, 0.2],
             second_moments: vec![],
+            averages: vec![0.5, -0.25],
             position: Position { epoch: 1, batch: 2, step },
             loss_sum: 0.1 + 0.2,
             losses: 3,
+            least_loss: -0.1,
             best: Some(Best { epoch: 1, test_loss: 0.1 + 0.2, ll: -1e-300, weights: vec![4.0, 5.0, -6.5] }),
             cooldown: Some(Cooldown { start: 1, from: 1 }),
+            retries: Retries { count: 2, step: 3 },
+            good: vec![7.0, 8.0, 9.0],
+            skips: Skips { total: 4, in_a_row: 1 },
         };
         Checkpoint { about, state }
     }
@@ -356,6 +391,7 @@ mod tests {
         assert_eq!(Checkpoint::read(&path).unwrap(), checkpoint(5));
         let mut none = checkpoint(5);
         none.state.best = None;
+        none.state.averages = vec![];
         none.write(&path).unwrap();
         assert_eq!(Checkpoint::read(&path).unwrap(), none);
     }
@@ -366,6 +402,7 @@ mod tests {
         c.about.spec = Spec { dim: 1, blocks: 1, mixing: Mixing::None, ..Spec::default() };
         let length = Plan::new(&c.about.spec).unwrap().layout.len();
         c.state.weights = vec![1.0; length];
+        let averages = std::mem::take(&mut c.state.averages);
         let mut best = c.state.best.take().unwrap();
         best.weights = vec![2.0; length];
         c.state.best = Some(best);
@@ -378,6 +415,8 @@ mod tests {
         assert_eq!((first(best, &c), first(last, &c)), (2.0, 1.0));
         c.state.best = None;
         assert_eq!(first(best, &c), 1.0);
+        c.state.averages = averages;
+        assert_eq!(first(best, &c), 0.5);
     }
 
     #[test]
@@ -388,8 +427,12 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
         let mut header: serde_json::Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()[KEY]).unwrap();
-        assert!(header.as_object_mut().unwrap().remove("cooldown").is_some());
-        assert_eq!(serde_json::from_value::<Header>(header).unwrap().cooldown, None);
+        for later in ["cooldown", "least_loss", "retries", "skips"] {
+            assert!(header.as_object_mut().unwrap().remove(later).is_some());
+        }
+        let header = serde_json::from_value::<Header>(header).unwrap();
+        assert_eq!((header.cooldown, header.retries, header.skips), (None, Retries::default(), Skips::default()));
+        assert_eq!(f64::from_bits(header.least_loss), f64::NEG_INFINITY);
     }
 
     #[test]
@@ -431,6 +474,9 @@ mod tests {
         assert_eq!((found, passed_over.len()), (checkpoint(2), 1));
         std::fs::write(&paths[1], "").unwrap();
         assert!(store.latest().is_err());
+        // A training that went back.
+        store.write(&checkpoint(1)).unwrap();
+        assert_eq!(store.files().unwrap().iter().map(|f| f.0).collect::<Vec<_>>(), [1]);
         store.clear().unwrap();
         assert!(store.latest().unwrap().is_none());
     }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Train;
-use crate::optim::Schedule;
+use crate::optim::{Fall, Schedule};
 
 use super::best::Best;
 
@@ -33,13 +33,17 @@ impl Cooldown {
         self.start.saturating_add(settings.cooldown).min(settings.epochs)
     }
 
-    /// The rate of epoch `epoch`, counted from 0: exponentially from that of the best epoch to `lr_final`, which the
-    /// last epoch has. Where the best epoch was one of the warm-up, from the rate after it: a rate as low as that of
+    /// The rate at `within`, from 0 to 1, of epoch `epoch`, counted from 0: falls as the schedule does, from that of the best epoch to `lr_final`, which the
+    /// last epoch, or the last step of a cosine, has. Where the best epoch was one of the warm-up, from the rate after it: a rate as low as that of
     /// the warm-up would settle nothing.
-    pub(super) fn rate(self, schedule: &Schedule, settings: &Train, epoch: u64) -> f64 {
+    pub(super) fn rate(self, schedule: &Schedule, settings: &Train, epoch: u64, within: f64) -> f64 {
         let high = schedule.rate(self.from.saturating_sub(1).max(schedule.warmup_epochs)).max(schedule.lr_final);
         let epochs = self.end(settings).saturating_sub(self.start).max(1);
-        high * (schedule.lr_final / high).powf((epoch - self.start + 1) as f64 / epochs as f64)
+        let done = match schedule.fall {
+            Fall::Exponential => (epoch - self.start + 1) as f64,
+            Fall::Cosine => (epoch - self.start) as f64 + within,
+        };
+        schedule.fall.between(high, schedule.lr_final, done / epochs as f64)
     }
 }
 
@@ -89,19 +93,30 @@ mod tests {
         let train = settings();
         let schedule = train.schedule();
         let cooldown = Cooldown { start: 25, from: 20 };
-        let rates: Vec<f64> = (25..35).map(|epoch| cooldown.rate(&schedule, &train, epoch)).collect();
+        let rates: Vec<f64> = (25..35).map(|epoch| cooldown.rate(&schedule, &train, epoch, 0.5)).collect();
         assert!(rates[0] < schedule.rate(19) && rates.windows(2).all(|pair| pair[1] < pair[0]), "{rates:?}");
         assert_relative_eq!(rates[9], 0.0001, max_relative = 1e-12);
         // Nor does it stay at the rate of the warm-up, or rise from it.
         let warm = Train { warmup_epochs: 3, warmup_factor: 0.001, ..settings() };
-        let cooled = |from, train: &Train| Cooldown { start: 9, from }.rate(&train.schedule(), train, 9);
+        let cooled = |from, train: &Train| Cooldown { start: 9, from }.rate(&train.schedule(), train, 9, 0.0);
         assert_eq!([1, 3].map(|from| cooled(from, &warm)), [cooled(4, &train); 2]);
         assert!(cooled(4, &train) > cooled(5, &train));
         let all_warm = Train { warmup_epochs: 1000, ..warm };
         assert_eq!(cooled(4, &all_warm), all_warm.lr_final);
         // Where fewer epochs are left, it is quicker.
         let late = Cooldown { start: 96, from: 91 };
-        assert_relative_eq!(late.rate(&schedule, &train, 99), 0.0001, max_relative = 1e-12);
+        assert_relative_eq!(late.rate(&schedule, &train, 99, 0.0), 0.0001, max_relative = 1e-12);
+    }
+
+    #[test]
+    fn with_a_cosine_it_falls_from_step_to_step() {
+        let train = Train { schedule: Fall::Cosine, ..settings() };
+        let schedule = train.schedule();
+        let cooldown = Cooldown { start: 25, from: 20 };
+        let rate = |step: u64| cooldown.rate(&schedule, &train, 25 + step / 10, (step % 10) as f64 / 10.0);
+        assert_relative_eq!(rate(0), schedule.rate(19), max_relative = 1e-12);
+        assert_relative_eq!(rate(50), 0.5 * (rate(0) + 0.0001), max_relative = 1e-12);
+        assert!((1..100).all(|step| rate(step) < rate(step - 1)) && rate(99) < 0.00011);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct EpochReport {
     /// Mean log-density of the held-out rows per dimension, without the normal distribution's constant (the paper's
     /// LL).
     pub ll: Option<f64>,
-    /// Learning rate of the epoch.
+    /// Learning rate of the epoch, of its last step where it changes from step to step.
     pub lr: f64,
     /// Training rows per second, without scoring and saving.
     pub rows_per_s: f64,

@@ -3,7 +3,8 @@
 //! [`Trainer`] takes single steps on a [`crate::Flow`] and needs no files. [`run`] is a whole training with a run
 //! folder: [`Dataset`] in, [`folder`] with settings, [`metrics`], [`checkpoint`] files, the model and pictures out.
 //! Everything random is a function of the seed and the number of the step or epoch, so a checkpoint holds a position
-//! and no generator, and a training that was killed and resumed ends with the bits of one that was not.
+//! and no generator, and a training that was killed and resumed ends with the bits of one that was not. A training that
+//! diverges goes back by itself (`trainer/retry.rs`), which changes none of this.
 
 mod belongs;
 mod best;
@@ -36,4 +37,4 @@ pub use kept::Kept;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;
 pub use score::{HeldOutScore, held_out_score};
-pub use trainer::{Position, Progress, State, Trainer};
+pub use trainer::{Position, Progress, Retries, State, Trainer};

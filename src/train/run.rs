@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::belongs::{belongs, settings_that_matter};
+use super::belongs::{LATER, belongs, settings_that_matter};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
@@ -139,10 +139,10 @@ pub fn settings_of(path: &Path) -> Result<Config> {
     RunFolder::is_run(path)?;
     let mut layers = Layers::new();
     layers.file(&folder::config_of(path))?;
-    if layers.given("train.cooldown").is_none() {
-        // The run is older than the setting.
-        layers.flags([("train.cooldown", "0".into(), "an earlier version")])?;
-    }
+    // The run may be older than some settings.
+    let missing = LATER.into_iter().filter(|(key, _)| layers.given(key).is_none());
+    let missing: Vec<_> = missing.map(|(key, value)| (key, value.into(), "an earlier version")).collect();
+    layers.flags(missing)?;
     layers.resolve_complete()
 }
 
@@ -312,6 +312,12 @@ impl Run<'_> {
             });
         }
         if let Ok(true) = result {
+            let skipped = self.trainer.skipped();
+            if skipped > 0 {
+                observer.note(&format!(
+                    "updates left out, since their gradient was not finite: {skipped} (train.clip_norm)"
+                ));
+            }
             kept.and_then(|kept| kept.in_words(&self.config.train)).iter().for_each(|text| observer.note(text));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
@@ -356,6 +362,7 @@ impl Run<'_> {
             if self.trainer.step()? {
                 observer.progress(&self.trainer.progress());
             }
+            self.tell_of_retry(observer);
             let ended = self.trainer.at_epoch_end();
             if ended {
                 let report = self.trainer.finish_epoch()?;
@@ -363,6 +370,7 @@ impl Run<'_> {
                 self.last = Some(report);
                 // After the epoch: only then is it known whether the training stops early.
                 observer.epoch(&report, &self.trainer.progress());
+                self.tell_of_retry(observer);
                 self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);
@@ -371,7 +379,12 @@ impl Run<'_> {
                 None => saved.elapsed() >= if ended { AT_EPOCH_END } else { WITHIN_EPOCH },
             };
             if due || stop || self.trainer.is_done() {
-                self.save()?;
+                if let Err(error) = self.save() {
+                    // A state that is not to be kept.
+                    self.trainer.retry(error)?;
+                    self.tell_of_retry(observer);
+                    self.save()?;
+                }
                 saved = Instant::now();
             }
             if stop && !self.trainer.is_done() {
@@ -379,6 +392,10 @@ impl Run<'_> {
             }
         }
         Ok(true)
+    }
+
+    fn tell_of_retry(&mut self, observer: &mut dyn Observer) {
+        self.trainer.went_back().iter().for_each(|text| observer.warning(text));
     }
 
     /// Warns, once, where the backward pass of a reversible training cannot be as exact as it should be.

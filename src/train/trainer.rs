@@ -1,65 +1,32 @@
 //! Single training steps on a model: no files, no clock but for the rate that is shown.
 
-use std::time::{Duration, Instant};
+mod averages;
+mod retry;
+mod state;
 
-use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
 
 use super::best::Best;
 use super::cooldown::{Cooldown, end, is_over};
 use super::dataset::Dataset;
-use super::kept::{Kept, count};
+use super::kept::Kept;
 use super::metrics::EpochReport;
 use super::order;
 use super::score::held_out_score;
 use crate::config::{Config, Keep, Memory, Train};
-use crate::engine::{ProgramId, StepJob, Values};
+use crate::engine::{ProgramId, Skips, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, half_square, programs};
 use crate::kernel::dropout::Dropout;
 use crate::optim::{Adam, Schedule};
+pub use retry::Retries;
+pub use state::{Position, State};
 
 /// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
 const READ_EVERY: u64 = 10;
 
-/// How far a training has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Position {
-    /// Whole epochs done.
-    pub epoch: u64,
-    /// Batches done of the epoch after these.
-    pub batch: u64,
-    /// Steps done since the beginning of the training.
-    pub step: u64,
-}
-
-/// Everything that a training goes on from. With the settings and the data it determines all that follows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct State {
-    /// The weight arena.
-    pub weights: Vec<f32>,
-    /// Adam's first moments.
-    pub first_moments: Vec<f32>,
-    /// Adam's second moments.
-    pub second_moments: Vec<f32>,
-    /// How far the training has come.
-    pub position: Position,
-    /// Sum of the losses read in the present epoch.
-    pub loss_sum: f64,
-    /// Number of these losses.
-    pub losses: u64,
-    /// The best epoch so far, where rows are held out.
-    pub best: Option<Best>,
-    /// Where patience is lost and the training cools down.
-    pub cooldown: Option<Cooldown>,
-}
-
-impl State {
-    /// Whether nothing is left to do, as [`Trainer::is_done`] has it.
-    pub(super) fn is_done(&self, settings: &Train) -> bool {
-        is_over(self.position.epoch, self.best.as_ref(), self.cooldown, settings)
-    }
-}
+/// Most updates in a row that may be left out before it counts as diverged.
+const MOST_SKIPS: u32 = 5;
 
 /// Where a training is, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,8 +66,20 @@ pub struct Trainer<'a> {
     ordered: Option<u64>,
     loss_sum: f64,
     losses: u64,
+    /// The least of these losses.
+    least_loss: f64,
     best: Option<Best>,
     cooldown: Option<Cooldown>,
+    retries: Retries,
+    /// The model to go back to where there is no best one: that of the last epoch, or of the beginning. Empty where
+    /// nothing goes back to it.
+    good: Vec<f32>,
+    /// The epoch of that model, counted from 1.
+    good_epoch: u64,
+    /// What there is to tell of the last retry.
+    went_back: Option<String>,
+    /// Updates left out, as far as was read.
+    skips: Skips,
     finished: bool,
     last_loss: Option<f32>,
     busy: Duration,
@@ -126,15 +105,9 @@ impl<'a> Trainer<'a> {
         if let Some(&(what, expected, got)) = columns.iter().find(|(_, expected, got)| *expected as usize != *got) {
             return Err(Error::Shape { what: what.into(), expected: expected as usize, got });
         }
-        let program = flow.compiled(programs::Name::Step(settings.memory), batch as usize)?;
-        // The session may hold the moments of an earlier trainer.
-        let zeros = vec![0.0; flow.plan().layout.trained];
-        flow.with_session(|session| {
-            session.write(Values::FirstMoments, &zeros)?;
-            session.write(Values::SecondMoments, &zeros)?;
-            session.set_data(data.train.clone())
-        })?;
-        Ok(Self {
+        let name = if settings.clip_norm > 0.0 { programs::Name::ClippedStep } else { programs::Name::Step };
+        let program = flow.compiled(name(settings.memory), batch as usize)?;
+        let mut trainer = Self {
             flow,
             data,
             adam: settings.adam(),
@@ -147,18 +120,37 @@ impl<'a> Trainer<'a> {
             ordered: None,
             loss_sum: 0.0,
             losses: 0,
+            least_loss: f64::INFINITY,
             best: None,
             cooldown: None,
+            retries: Retries::default(),
+            good: Vec::new(),
+            good_epoch: 0,
+            went_back: None,
+            skips: Skips::default(),
             finished: false,
             last_loss: None,
             busy: Duration::ZERO,
             timed_steps: 0,
-        })
+        };
+        // The session may hold what an earlier trainer left.
+        trainer.begin_optimizer()?;
+        flow.with_session(|session| {
+            session.set_skips(Skips::default())?;
+            session.set_data(data.train.clone())
+        })?;
+        trainer.remember()?;
+        Ok(trainer)
     }
 
     /// How far the training has come.
     pub fn position(&self) -> Position {
         self.position
+    }
+
+    /// Updates that were left out, as far as is known (`train.clip_norm`): of the batches up to the last loss read.
+    pub fn skipped(&self) -> u32 {
+        self.skips.total
     }
 
     /// The cool-down that has begun, where one has.
@@ -172,18 +164,22 @@ impl<'a> Trainer<'a> {
         self.finished || is_over(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings)
     }
 
-    /// The learning rate of this epoch.
+    /// The learning rate of the next step; where the epoch's are done, of its last.
     fn rate(&self) -> f64 {
-        let epoch = self.position.epoch;
-        match self.cooldown {
-            Some(cooldown) => cooldown.rate(&self.schedule, &self.settings, epoch),
-            None => self.schedule.rate(epoch),
-        }
+        let Position { epoch, batch, .. } = self.position;
+        let batch = batch.min(self.batches - 1);
+        let rate = match self.cooldown {
+            Some(cooldown) => cooldown.rate(&self.schedule, &self.settings, epoch, batch as f64 / self.batches as f64),
+            None => self.schedule.rate_of_step(epoch, batch, self.batches),
+        };
+        rate * self.retries.factor()
     }
 
-    /// Updates since Adam's moments were zero. Its bias correction counts these, and not those before a cool-down.
+    /// Updates since Adam's moments were zero. Its bias correction counts these, and not those before a cool-down or a
+    /// retry.
     fn updates(&self) -> u64 {
-        self.position.step - self.cooldown.map_or(0, |cooldown| cooldown.start * self.batches)
+        let cooled = self.cooldown.map_or(0, |cooldown| cooldown.start * self.batches);
+        self.position.step - cooled.max(self.retries.step)
     }
 
     /// Whether all batches of the epoch are done, so that [`Trainer::finish_epoch`] is due.
@@ -191,14 +187,23 @@ impl<'a> Trainer<'a> {
         self.position.batch >= self.batches
     }
 
-    /// Takes one step. Returns whether a loss was read.
+    /// Takes one step. Returns whether a loss was read. Where the training has diverged and `train.retries` are left, it
+    /// is back at the beginning of the epoch then, see [`Trainer::went_back`].
     ///
     /// # Errors
-    /// [`Error::Diverged`] where the loss that was read is not finite, [`Error::DeviceLost`].
+    /// [`Error::Diverged`] where the loss that was read is not finite, or more than a few updates in a row were left out
+    /// (`train.clip_norm`), and no retries are left; [`Error::DeviceLost`].
     ///
     /// # Panics
     /// If the epoch's batches are done, or the training is.
     pub fn step(&mut self) -> Result<bool> {
+        match self.take_step() {
+            Err(error @ Error::Diverged { .. }) => self.retry(error).map(|()| false),
+            result => result,
+        }
+    }
+
+    fn take_step(&mut self) -> Result<bool> {
         assert!(!self.is_done() && !self.at_epoch_end(), "a step beyond the end of an epoch");
         let started = Instant::now();
         let Position { epoch, batch, step } = self.position;
@@ -220,13 +225,15 @@ impl<'a> Trainer<'a> {
         });
         // Counted within the epoch and not from where this process began, so that a resumed run reads the same losses.
         let read = (batch + 1).is_multiple_of(READ_EVERY) || batch + 1 == self.batches;
-        let program = self.program;
-        let loss = self.flow.with_session(|session| {
+        let (program, clips) = (self.program, self.adam.clip_norm > 0.0);
+        let read_skips = read && clips;
+        let (loss, skips) = self.flow.with_session(|session| {
             if let Some(order) = &order {
                 session.set_order(order)?;
             }
             session.step(program, &job)?;
-            if read { session.loss().map(Some) } else { Ok(None) }
+            let loss = if read { Some(session.loss()?) } else { None };
+            Ok((loss, if read_skips { session.skips()? } else { Skips::default() }))
         })?;
         self.ordered = Some(epoch);
         self.position.batch += 1;
@@ -234,17 +241,32 @@ impl<'a> Trainer<'a> {
         self.busy += started.elapsed();
         self.timed_steps += 1;
         let Some(loss) = loss else { return Ok(false) };
-        self.last_loss = Some(loss);
-        if !loss.is_finite() {
+        if clips {
+            self.skips = skips;
+        }
+        if skips.in_a_row > MOST_SKIPS {
             return Err(self.diverged(loss));
         }
-        self.loss_sum += f64::from(loss);
-        self.losses += 1;
-        Ok(true)
+        // A batch whose update was left out has changed nothing.
+        let harmless = skips.in_a_row > 0 && !loss.is_finite();
+        if !harmless {
+            self.last_loss = Some(loss);
+            if !loss.is_finite() {
+                return Err(self.diverged(loss));
+            }
+            self.loss_sum += f64::from(loss);
+            self.losses += 1;
+            self.least_loss = self.least_loss.min(loss.into());
+        }
+        if self.at_epoch_end() && self.settings.retries > 0 && !self.is_finite()? {
+            return Err(self.diverged(f32::NAN));
+        }
+        Ok(!harmless)
     }
 
     /// Scores the held-out rows and ends the epoch. Remembers the model where it is the best so far and the training
-    /// may go back to it, and goes back where patience is lost and the training is to cool down.
+    /// may go back to it, and goes back where patience is lost and the training is to cool down, or where the loss has
+    /// exploded and there are retries left.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -254,7 +276,7 @@ impl<'a> Trainer<'a> {
             && Best::is_beaten(self.best.as_ref(), test_loss)
         {
             let weights = match self.settings.goes_back() {
-                true => self.flow.with_session(|session| session.read(Values::Weights))?,
+                true => self.model()?,
                 false => Vec::new(),
             };
             self.best = Some(Best { epoch: self.position.epoch + 1, test_loss, ll, weights });
@@ -268,25 +290,44 @@ impl<'a> Trainer<'a> {
             lr: self.rate(),
             rows_per_s: self.rows_per_s(),
         };
+        let exploded = self.has_exploded(report.test_loss);
         self.position.epoch += 1;
-        self.position.batch = 0;
-        (self.loss_sum, self.losses) = (0.0, 0);
+        self.begin_epoch();
+        if exploded && self.may_retry() {
+            let loss = report.test_loss.unwrap_or(f64::NAN);
+            self.go_back(&format!("the loss of the held-out rows became {loss:.4} in epoch {}", report.epoch))?;
+        }
         if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {
             self.cooldown = Some(due);
-            self.back_to_best()?;
+            if let Some(best) = &self.best {
+                self.begin_from(&best.weights)?;
+            }
         }
+        self.remember()?;
         Ok(report)
     }
 
-    /// Takes the weights of the best epoch, with moments at zero.
-    fn back_to_best(&self) -> Result<()> {
-        let Some(best) = &self.best else { return Ok(()) };
+    /// No batch of the epoch is done, no loss read.
+    fn begin_epoch(&mut self) {
+        self.position.batch = 0;
+        self.position.step = self.position.epoch * self.batches;
+        (self.loss_sum, self.losses, self.least_loss) = (0.0, 0, f64::INFINITY);
+    }
+
+    /// Takes these weights, with moments at zero.
+    fn begin_from(&self, weights: &[f32]) -> Result<()> {
+        self.flow.with_session(|session| session.write(Values::Weights, weights))?;
+        self.begin_optimizer()
+    }
+
+    /// Moments at zero, and the weights as their own averages.
+    fn begin_optimizer(&self) -> Result<()> {
         let zeros = vec![0.0; self.flow.plan().layout.trained];
         self.flow.with_session(|session| {
-            session.write(Values::Weights, &best.weights)?;
             session.write(Values::FirstMoments, &zeros)?;
             session.write(Values::SecondMoments, &zeros)
-        })
+        })?;
+        self.begin_averages()
     }
 
     /// Ends the training: leaves the model that is to be kept in the flow, that of the best epoch where `train.keep`
@@ -296,20 +337,29 @@ impl<'a> Trainer<'a> {
     /// [`Error::DeviceLost`].
     pub fn finish(&mut self) -> Result<Kept> {
         let kept = Kept::of(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings, || self.score())?;
-        if let Some(best) = self.best.as_ref().filter(|_| self.settings.keep == Keep::Best) {
-            self.flow.with_session(|session| session.write(Values::Weights, &best.weights))?;
+        match self.best.as_ref().filter(|_| self.settings.keep == Keep::Best) {
+            Some(best) => self.flow.with_session(|session| session.write(Values::Weights, &best.weights))?,
+            None if self.averages() => {
+                let model = self.model()?;
+                self.flow.with_session(|session| session.write(Values::Weights, &model))?;
+            }
+            None => {}
         }
         self.finished = true;
         Ok(kept)
     }
 
-    /// Mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units
+    /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units
     /// without the constant of the normal distribution (spec, section 5). None where no rows are held out.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn score(&self) -> Result<Option<(f64, f64)>> {
-        Ok(held_out_score(self.flow, self.data)?.map(|score| (score.loss, score.ll)))
+        if self.data.test.is_empty() {
+            return Ok(None);
+        }
+        let score = self.with_model(|| held_out_score(self.flow, self.data))?;
+        Ok(score.map(|score| (score.loss, score.ll)))
     }
 
     /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and
@@ -356,84 +406,6 @@ impl<'a> Trainer<'a> {
 
     fn rows_per_s(&self) -> f64 {
         (self.timed_steps * self.batch) as f64 / self.busy.as_secs_f64().max(1e-9)
-    }
-
-    /// Everything that this training goes on from.
-    ///
-    /// # Errors
-    /// [`Error::Diverged`] where a weight or moment is not finite: such a state must not be kept.
-    /// [`Error::DeviceLost`].
-    pub fn state(&self) -> Result<State> {
-        let read = |values| self.flow.with_session(|session| session.read(values));
-        let state = State {
-            weights: read(Values::Weights)?,
-            first_moments: read(Values::FirstMoments)?,
-            second_moments: read(Values::SecondMoments)?,
-            position: self.position,
-            loss_sum: self.loss_sum,
-            losses: self.losses,
-            best: self.best.clone(),
-            cooldown: self.cooldown,
-        };
-        let best = state.best.as_ref().map_or(&[][..], |best| &best.weights[..]);
-        let all = [&state.weights[..], &state.first_moments, &state.second_moments, best];
-        if all.into_iter().flatten().all(|v| v.is_finite()) { Ok(state) } else { Err(self.diverged(f32::NAN)) }
-    }
-
-    /// Goes on from a state of the same model, settings and data.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] where the state is that of another model, [`Error::Config`] where its position is beyond the
-    /// end of the training.
-    pub fn restore(&mut self, state: &State) -> Result<()> {
-        let layout = &self.flow.plan().layout;
-        if let Some(best) = &state.best {
-            let expected = if self.settings.goes_back() { layout.len() } else { 0 };
-            if best.weights.len() != expected {
-                let got = best.weights.len();
-                return Err(Error::Shape { what: "weights of the best epoch".into(), expected, got });
-            }
-            if best.epoch > state.position.epoch {
-                let what = format!("epoch {} is the best of {}", best.epoch, count(state.position.epoch));
-                return Err(Error::config("train.epochs", what));
-            }
-        }
-        if let Some(Cooldown { start, from }) =
-            state.cooldown.filter(|c| c.start > state.position.epoch || c.from > c.start)
-        {
-            let what = format!(
-                "a cool-down from epoch {from} after {} cannot be when {} are done",
-                count(start),
-                state.position.epoch
-            );
-            return Err(Error::config("train.cooldown", what));
-        }
-        let arrays = [
-            ("weights", Values::Weights, &state.weights, layout.len()),
-            ("first moments", Values::FirstMoments, &state.first_moments, layout.trained),
-            ("second moments", Values::SecondMoments, &state.second_moments, layout.trained),
-        ];
-        for (what, _, array, expected) in &arrays {
-            if array.len() != *expected {
-                return Err(Error::Shape { what: (*what).into(), expected: *expected, got: array.len() });
-            }
-        }
-        let Position { epoch, batch, step } = state.position;
-        let reached = epoch.checked_mul(self.batches).and_then(|steps| steps.checked_add(batch));
-        if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
-            let what = format!("step {step} is not batch {batch} after {} of {} batches", count(epoch), self.batches);
-            return Err(Error::config("train.batches_per_epoch", what));
-        }
-        self.flow.with_session(|session| {
-            arrays.iter().try_for_each(|(_, values, array, _)| session.write(*values, array))
-        })?;
-        self.position = state.position;
-        (self.loss_sum, self.losses) = (state.loss_sum, state.losses);
-        self.best = state.best.clone();
-        self.cooldown = state.cooldown;
-        self.finished = false;
-        self.ordered = None;
-        Ok(())
     }
 
     fn diverged(&self, loss: f32) -> Error {

@@ -24,7 +24,8 @@ pub(super) fn worse_at_the_end(
     let error_of = |rows: f64| 1.0 / (2.0 * columns * rows.max(1.0)).sqrt();
     // The model did not come out of the epochs that a cool-down went back from.
     let gone = |r: &&EpochReport| cooldown.is_some_and(|c| (c.from + 1..=c.start).contains(&r.epoch));
-    let reports: Vec<_> = reports.iter().filter(|r| !gone(r)).collect();
+    // Nor does an epoch say anything in which no loss was read, all of its updates having been left out.
+    let reports: Vec<_> = reports.iter().filter(|r| !gone(r) && !r.train_loss.is_nan()).collect();
     let last = reports.last()?;
 
     let best = reports.iter().min_by(|a, b| a.train_loss.total_cmp(&b.train_loss))?;

@@ -3,11 +3,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod patience;
+mod retry;
 
 use std::sync::atomic::AtomicBool;
 
 use common::engines;
-use hintflow::config::{Config, Memory, ScaleKind, preset};
+use hintflow::config::{Config, Fall, Keep, Memory, ScaleKind, preset};
 use hintflow::data::Table;
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Mixing;
@@ -71,10 +72,17 @@ fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state
     Checkpoint::read(&path).unwrap().state
 }
 
-fn stopping_changes_nothing(engine: &Engine, memory: Memory) {
+/// Everything that the optimiser has besides the paper's Adam.
+fn with_everything(config: &mut Config) {
+    let train = &mut config.train;
+    (train.clip_norm, train.decay, train.average) = (0.5, 0.3, 0.9);
+    (train.schedule, train.warmup_steps, train.warmup_epochs) = (Fall::Cosine, 7, 0);
+}
+
+fn stopping_changes_nothing(engine: &Engine, change: impl Fn(&mut Config)) {
     let folder = tempfile::tempdir().unwrap();
     let mut config = settings(&folder);
-    config.train.memory = memory;
+    change(&mut config);
     let data = Dataset::load(&config, None).unwrap();
     let whole_flow = flow(&config, &data, engine);
     let mut whole = Trainer::new(&whole_flow, &config, &data).unwrap();
@@ -98,8 +106,62 @@ fn stopping_changes_nothing(engine: &Engine, memory: Memory) {
 
 #[test]
 fn stopping_changes_nothing_on_the_native_engine() {
-    stopping_changes_nothing(&engines::cpu(), Memory::Stored);
-    stopping_changes_nothing(&engines::cpu(), Memory::Reversible);
+    stopping_changes_nothing(&engines::cpu(), |_| ());
+    stopping_changes_nothing(&engines::cpu(), |config| config.train.memory = Memory::Reversible);
+    stopping_changes_nothing(&engines::cpu(), with_everything);
+    stopping_changes_nothing(&engines::cpu(), |config| (config.train.keep, config.train.average) = (Keep::Last, 0.9));
+}
+
+/// The averages are what is scored and kept; the training goes on with its own weights.
+fn averages_are_the_model(engine: &Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = settings(&folder);
+    config.train.warmup_epochs = 0;
+    let data = Dataset::load(&config, None).unwrap();
+    let plain_flow = flow(&config, &data, engine);
+    let mut plain = Trainer::new(&plain_flow, &config, &data).unwrap();
+    let of_plain = advance(&mut plain, 36);
+    let expected = plain.state().unwrap();
+
+    config.train.average = 0.9;
+    for keep in [Keep::Last, Keep::Best] {
+        config.train.keep = keep;
+        let flow = flow(&config, &data, engine);
+        let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+        let trained = trainer.state().unwrap().averages.len();
+        // By hand, after each step.
+        let mut averages: Vec<f64> = trainer.state().unwrap().averages.iter().map(|&a| a.into()).collect();
+        let mut reports = Vec::new();
+        for t in 1..=36u64 {
+            reports.extend(advance(&mut trainer, t));
+            let left = 0.9f64.min((1 + t) as f64 / (10 + t) as f64);
+            let state = trainer.state().unwrap();
+            averages.iter_mut().zip(&state.weights).for_each(|(a, &w)| *a += (1.0 - left) * (f64::from(w) - *a));
+            let far = state.averages.iter().zip(&averages).any(|(&a, b)| !((f64::from(a) - b).abs() < 1e-5));
+            assert!(!far, "step {t}");
+        }
+        let state = trainer.state().unwrap();
+        assert!(state.weights[..trained] == expected.weights[..trained], "the average disturbs the training");
+        assert!(state.first_moments == expected.first_moments);
+        // Losses of batches are those of the weights that are trained, scores those of the averages.
+        assert!(reports.iter().zip(&of_plain).all(|(a, b)| a[0] == b[0] && a[1] != b[1]));
+        let best = state.best.clone().unwrap();
+        let kept = trainer.finish().unwrap();
+        let file = flow.to_file().unwrap();
+        let again = Flow::from_file(file.clone(), engine).unwrap();
+        let mut plain = config.clone();
+        plain.train.average = 0.0;
+        let (loss, ll) = Trainer::new(&again, &plain, &data).unwrap().score().unwrap().unwrap();
+        assert_eq!((Some(loss), Some(ll)), (kept.test_loss, kept.ll));
+        assert_eq!(trainer.score().unwrap(), Some((loss, ll)));
+        let model = if keep == Keep::Last { &state.averages } else { &best.weights };
+        assert!(file.weights[..trained] == model[..trained], "{keep:?}");
+    }
+}
+
+#[test]
+fn averages_are_the_model_on_the_native_engine() {
+    averages_are_the_model(&engines::cpu());
 }
 
 /// A second trainer on a model begins as one on a copy of it: with the weights, and without the moments.
@@ -234,7 +296,8 @@ fn a_second_failure_does_not_hide_the_first() {
 #[test]
 fn states_of_other_models_and_other_settings_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let config = settings(&folder);
+    let mut config = settings(&folder);
+    config.train.retries = 0;
     let data = Dataset::load(&config, None).unwrap();
     let engine = engines::cpu();
     let small = flow(&config, &data, &engine);
@@ -273,12 +336,23 @@ mod gpu {
 
     #[test]
     fn stopping_changes_nothing() {
-        super::stopping_changes_nothing(&engines::gpu(), Memory::Stored);
-        super::stopping_changes_nothing(&engines::gpu(), Memory::Reversible);
+        super::stopping_changes_nothing(&engines::gpu(), |_| ());
+        super::stopping_changes_nothing(&engines::gpu(), |config| config.train.memory = Memory::Reversible);
+        super::stopping_changes_nothing(&engines::gpu(), with_everything);
     }
 
     #[test]
     fn trainers_follow_each_other() {
         super::trainers_follow_each_other(&engines::gpu());
+    }
+
+    #[test]
+    fn averages_are_the_model() {
+        super::averages_are_the_model(&engines::gpu());
+    }
+
+    #[test]
+    fn a_training_that_diverges_goes_back() {
+        super::retry::goes_back_and_on(&engines::gpu());
     }
 }

@@ -8,6 +8,7 @@ mod profile;
 mod session;
 mod tiling;
 mod trim;
+mod update;
 
 use std::sync::Arc;
 

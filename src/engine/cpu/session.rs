@@ -9,22 +9,19 @@ use super::execute::{Model, Place};
 use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use super::trim::trim;
-use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
+use super::update::Optimizer;
+use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, Skips, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::kernel::memory::Floats;
 use crate::kernel::reflect::Reflections;
-use crate::kernel::{Gradients, Tile, adam};
+use crate::kernel::{Gradients, Tile};
 use crate::plan::{Mix, Plan};
 use crate::program::{Program, StepOp, shortcuts};
-
-/// Weights of one task of the parallel update.
-const UPDATE_SLICE: usize = 1 << 13;
 
 pub(super) struct CpuSession {
     pool: Arc<rayon::ThreadPool>,
     model: Model,
-    first_moments: Floats,
-    second_moments: Floats,
+    optimizer: Optimizer,
     /// One gradient arena per group of tiles, one after the other; empty until a program with gradients is compiled.
     partials: Floats,
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
@@ -73,7 +70,7 @@ impl Compiled {
 
 impl CpuSession {
     pub(super) fn new(plan: Arc<Plan>, pool: Arc<rayon::ThreadPool>) -> Result<Self> {
-        let trained = plan.layout.trained;
+        let optimizer = Optimizer::new(&plan.layout)?;
         let model = Model {
             mixes: plan.mixes().cloned().collect(),
             weights: zeros(plan.layout.len(), "weights")?,
@@ -83,8 +80,7 @@ impl CpuSession {
         };
         Ok(Self {
             pool,
-            first_moments: zeros(trained, "moments of the weights")?,
-            second_moments: zeros(trained, "moments of the weights")?,
+            optimizer,
             model,
             partials: Floats::default(),
             reflections: Reflections::default(),
@@ -182,9 +178,9 @@ impl CpuSession {
             match op {
                 StepOp::Reflect { .. } => unreachable!("{op:?} comes before the tiles"),
                 StepOp::ReflectBackward { mix } => self.reflect_backward(mix),
-                StepOp::Adam => {
+                StepOp::Clip | StepOp::Adam => {
                     let Source::Batch(job) = source else { unreachable!("an update needs a training step") };
-                    self.update(job);
+                    self.update(op, job);
                 }
             }
             self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, op)));
@@ -208,31 +204,28 @@ impl CpuSession {
         self.reflections.backward(n, &self.model.weights[vectors.clone()], d_q, &mut trained[vectors]);
     }
 
-    fn update(&mut self, job: &StepJob) {
-        let trained = self.model.plan.layout.trained;
-        let stride = self.model.plan.layout.gradient_len();
-        let partials = self.partials.chunks_exact(stride).take(self.written);
-        let weights = self.model.weights[..trained].par_chunks_mut(UPDATE_SLICE);
-        let first = self.first_moments.par_chunks_mut(UPDATE_SLICE);
-        let second = self.second_moments.par_chunks_mut(UPDATE_SLICE);
-        weights.zip(first.zip(second)).enumerate().for_each(|(i, (weights, (first, second)))| {
-            let range = i * UPDATE_SLICE..i * UPDATE_SLICE + weights.len();
-            let partials = partials.clone().map(|p| &p[range.clone()]);
-            adam::update(&job.adam, adam::Slice { weights, first, second }, partials);
-        });
+    /// The update, or what decides on it.
+    fn update(&mut self, op: StepOp, job: &StepJob) {
+        let layout = &self.model.plan.layout;
+        let partials = self.partials.chunks_exact(layout.gradient_len()).take(self.written);
+        match op {
+            StepOp::Clip => self.optimizer.clip(&job.adam, partials),
+            _ => self.optimizer.update(&job.adam, &mut self.model.weights[..layout.trained], partials),
+        }
     }
 
     fn values(&mut self, values: Values) -> &mut [f32] {
         match values {
             Values::Weights => &mut self.model.weights,
-            Values::FirstMoments => &mut self.first_moments,
-            Values::SecondMoments => &mut self.second_moments,
+            Values::FirstMoments => &mut self.optimizer.first_moments,
+            Values::SecondMoments => &mut self.optimizer.second_moments,
+            Values::Averages => &mut self.optimizer.averages,
         }
     }
 }
 
 /// Zeros, or an error where memory does not suffice.
-fn zeros(len: usize, what: &str) -> Result<Floats> {
+pub(super) fn zeros(len: usize, what: &str) -> Result<Floats> {
     Floats::zeroed(len).ok_or_else(|| {
         let megabytes = (len * size_of::<f32>()) as f64 / 1e6;
         let what =
@@ -313,6 +306,15 @@ impl Session for CpuSession {
         Ok(self.loss)
     }
 
+    fn skips(&mut self) -> Result<Skips> {
+        Ok(self.optimizer.skips)
+    }
+
+    fn set_skips(&mut self, skips: Skips) -> Result<()> {
+        self.optimizer.skips = skips;
+        Ok(())
+    }
+
     fn gradients(&mut self) -> Result<Vec<f32>> {
         let mut sum = vec![0.0; self.model.plan.layout.gradient_len()];
         for partial in self.partials() {
@@ -322,10 +324,16 @@ impl Session for CpuSession {
     }
 
     fn read(&mut self, values: Values) -> Result<Vec<f32>> {
+        if values == Values::Averages {
+            self.optimizer.average()?;
+        }
         Ok(self.values(values).to_vec())
     }
 
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
+        if values == Values::Averages {
+            self.optimizer.average()?;
+        }
         self.values(values).copy_from_slice(data);
         Ok(())
     }
@@ -353,7 +361,7 @@ impl Session for CpuSession {
             |c: &Compiled| c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>();
         Footprint {
             weights: size_of_val(&*self.model.weights),
-            optimizer: size_of_val(&*self.first_moments) + size_of_val(&*self.second_moments),
+            optimizer: self.optimizer.bytes(),
             gradients: size_of_val(&*self.partials),
             activations: self.programs.iter().map(tiles).sum(),
             data: size_of_val(&*self.model.data) + size_of_val(self.model.order.as_slice()),

@@ -44,13 +44,18 @@ impl Arrays {
         self.buffers[role as usize].is_some()
     }
 
+    /// Bytes of the array; 0 where it is not there.
+    pub(super) fn bytes(&self, role: Role) -> u64 {
+        self.buffers[role as usize].as_ref().map_or(0, |buffer| buffer.size())
+    }
+
     /// The most bytes that have been held on the device, array by array; one that was given back counts.
     pub(super) fn footprint(&self) -> Footprint {
         let mut footprint = Footprint { transfer: self.commands.memory() as usize, ..Footprint::default() };
         for role in Role::ALL {
             let part = match role {
                 Role::Weights | Role::Tables | Role::Panels | Role::PackedOffsets => &mut footprint.weights,
-                Role::FirstMoments | Role::SecondMoments => &mut footprint.optimizer,
+                Role::FirstMoments | Role::SecondMoments | Role::Extras => &mut footprint.optimizer,
                 Role::Partials | Role::Scratch => &mut footprint.gradients,
                 Role::Arena => &mut footprint.activations,
                 Role::Data | Role::Order => &mut footprint.data,

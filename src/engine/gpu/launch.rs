@@ -62,7 +62,7 @@ launches! {
         loss_cell: u32,
         group_rows: u32,
     }
-    /// What changes from update to update; see `shaders/adam.wgsl`.
+    /// What changes from update to update; see `shaders/adam.wgsl` and [`crate::optim::AdamStep`].
     Update {
         rate: f32,
         root: f32,
@@ -71,6 +71,9 @@ launches! {
         eps: f32,
         l2: f32,
         grad_clamp: f32,
+        clip_norm: f32,
+        shrink: f32,
+        follow: f32,
     }
     /// `shaders/gather.wgsl`
     Gather {
@@ -322,6 +325,18 @@ launches! {
         count: u32,
         pitch: u32,
     }
+    /// `shaders/gradient_norm.wgsl`
+    GradientNorm {
+        trained: u32,
+        slices: u32,
+        length: u32,
+        sums: u32,
+    }
+    /// `shaders/clip.wgsl`
+    Clip {
+        update: Update,
+        sums: u32,
+    }
     /// `shaders/adam.wgsl`
     Adam {
         update: Update,
@@ -329,5 +344,6 @@ launches! {
         slices: u32,
         length: u32,
         pitch: u32,
+        clipped: u32,
     }
 }

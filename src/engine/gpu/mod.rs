@@ -13,7 +13,7 @@
 //! Most kernels are an operation or part of its backward and bear its name, as in the native engine. These do not:
 //! `couple_mix`, `couple_loss` and `between_backward` are several operations in one dispatch, `networks_packed` and its
 //! backward are the networks in another shape, `narrow_backward` is their backward together with gradients of weights,
-//! `pack_weights` only moves values.
+//! `pack_weights` only moves values. `gradient_norm` and `clip` are the two halves of one operation.
 //!
 //! # How a step's time comes about
 //!

@@ -1,5 +1,6 @@
 //! Program to dispatches: decided once when a program is compiled, replayed for every tile.
 
+pub(super) mod clip;
 mod fused;
 mod networks;
 
@@ -137,7 +138,8 @@ impl<'a> Recorder<'a> {
                         rest.iter().zip(mix..).take_while(|&(&op, mix)| op == StepOp::ReflectBackward { mix }).count();
                     self.reflect_backward(mix, run)?;
                 }
-                StepOp::Adam => self.adam()?,
+                StepOp::Clip => self.clip()?,
+                StepOp::Adam => self.adam(ops.contains(&StepOp::Clip))?,
             }
             rest = &rest[run..];
         }
@@ -414,7 +416,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    fn adam(&mut self) -> Result<()> {
+    fn adam(&mut self, clipped: bool) -> Result<()> {
         let trained = self.plan.layout.trained as u32;
         let (grid, pitch) = per_weight(self.plan.layout.trained, self.bounds.workgroups);
         let launch = launch::Adam {
@@ -423,6 +425,7 @@ impl<'a> Recorder<'a> {
             slices: self.fit.slices as u32,
             length: self.plan.layout.gradient_len() as u32,
             pitch,
+            clipped: u32::from(clipped),
         };
         self.push(Kernel::Adam, Head::Update, grid, self.fit.slices as u64, launch)
     }

@@ -16,13 +16,13 @@ use super::launch::{NONE, TileJob, Update};
 use super::narrow::{recomputed, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
-use super::record::{self, Bounds, KernelVariants, Recorder};
+use super::record::{self, Bounds, KernelVariants, Recorder, clip};
 use super::shader::Role;
 use super::tables::Tables;
 use super::transfer::{from_arena, to_arena};
 use super::trim::trim;
 use super::tune::Tuner;
-use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, StepJob, Values};
+use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, Skips, StepJob, Values};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Program, StepOp};
@@ -190,6 +190,7 @@ impl GpuSession {
             self.grow_losses(rows)?;
             self.arrays.grow(Role::FirstMoments, trained * 4)?;
             self.arrays.grow(Role::SecondMoments, trained * 4)?;
+            self.arrays.grow(Role::Extras, clip::AVERAGES * 4)?;
         }
         Ok(())
     }
@@ -232,13 +233,14 @@ impl GpuSession {
         Ok(())
     }
 
-    /// Array of some values, and its length in floats.
-    fn place(&self, values: Values) -> (Role, usize) {
-        let layout = &self.plan.layout;
+    /// Array of some values, where in it they begin, and their number.
+    fn place(&self, values: Values) -> (Role, u64, u64) {
+        let (all, trained) = (self.plan.layout.len() as u64, self.plan.layout.trained as u64);
         match values {
-            Values::Weights => (Role::Weights, layout.len()),
-            Values::FirstMoments => (Role::FirstMoments, layout.trained),
-            Values::SecondMoments => (Role::SecondMoments, layout.trained),
+            Values::Weights => (Role::Weights, 0, all),
+            Values::FirstMoments => (Role::FirstMoments, 0, trained),
+            Values::SecondMoments => (Role::SecondMoments, 0, trained),
+            Values::Averages => (Role::Extras, clip::AVERAGES, trained),
         }
     }
 }
@@ -386,6 +388,9 @@ impl Session for GpuSession {
             eps: adam.eps,
             l2: adam.l2,
             grad_clamp: adam.grad_clamp,
+            clip_norm: adam.clip_norm,
+            shrink: job.adam.shrink,
+            follow: job.adam.follow,
         };
         for tile in tiles(fit, job.rows) {
             if !resident {
@@ -418,6 +423,17 @@ impl Session for GpuSession {
         Ok((sum / rows as f64) as f32)
     }
 
+    fn skips(&mut self) -> Result<Skips> {
+        let there = self.arrays.bytes(Role::Extras) >= clip::AVERAGES * 4;
+        Ok(if there { clip::from_floats(&self.arrays.read(Role::Extras, clip::SKIPPED, 2)?) } else { Skips::default() })
+    }
+
+    fn set_skips(&mut self, skips: Skips) -> Result<()> {
+        self.arrays.grow(Role::Extras, clip::AVERAGES * 4)?;
+        self.arrays.write(Role::Extras, clip::SKIPPED * 4, bytemuck::cast_slice(&clip::to_floats(skips)))?;
+        Ok(())
+    }
+
     fn gradients(&mut self) -> Result<Vec<f32>> {
         let len = self.plan.layout.gradient_len();
         let mut sum = vec![0.0; len];
@@ -430,14 +446,22 @@ impl Session for GpuSession {
     }
 
     fn read(&mut self, values: Values) -> Result<Vec<f32>> {
-        let (role, len) = self.place(values);
-        if self.arrays.has(role) { self.arrays.read(role, 0, len as u64) } else { Ok(vec![0.0; len]) }
+        let (role, first, len) = self.place(values);
+        if self.arrays.bytes(role) < (first + len) * 4 {
+            return Ok(vec![0.0; len as usize]);
+        }
+        self.arrays.read(role, first, len)
     }
 
     fn write(&mut self, values: Values, data: &[f32]) -> Result<()> {
-        let (role, len) = self.place(values);
-        self.arrays.grow(role, len as u64 * 4)?;
-        self.arrays.write(role, 0, bytemuck::cast_slice(data))?;
+        let (role, first, len) = self.place(values);
+        // What the counters say must not get lost when the averages come.
+        let skips = if values == Values::Averages { self.skips()? } else { Skips::default() };
+        self.arrays.grow(role, (first + len) * 4)?;
+        self.arrays.write(role, first * 4, bytemuck::cast_slice(data))?;
+        if values == Values::Averages {
+            self.set_skips(skips)?;
+        }
         self.weights_written |= values == Values::Weights;
         Ok(())
     }

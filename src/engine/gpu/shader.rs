@@ -36,11 +36,13 @@ pub(super) enum Role {
     Panels = 9,
     /// Where in the panels the copies of each trained weight are.
     PackedOffsets = 10,
+    /// What clipping leaves, then averages of the weights; see `record/clip.rs`.
+    Extras = 11,
 }
 
 impl Role {
     /// All roles in the order of their numbers.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Arena,
         Self::Weights,
         Self::Tables,
@@ -52,6 +54,7 @@ impl Role {
         Self::SecondMoments,
         Self::Panels,
         Self::PackedOffsets,
+        Self::Extras,
     ];
 
     /// The name of its variable in the shaders.
@@ -68,6 +71,7 @@ impl Role {
             Self::SecondMoments => "second_moments",
             Self::Panels => "panels",
             Self::PackedOffsets => "packed_offsets",
+            Self::Extras => "extras",
         }
     }
 }
@@ -163,8 +167,12 @@ kernels! {
     ReflectBackward "reflect_backward" [] ReflectBackward,
     /// Weights to panels.
     PackWeights "pack_weights" ["none" "packed_offsets"] PackWeights,
+    /// Squares of the gradient.
+    GradientNorm "gradient_norm" ["extras" "group_sum"] GradientNorm,
+    /// What the gradient is multiplied with to clip it.
+    Clip "clip" ["extras" "group_sum"] Clip,
     /// The update.
-    Adam "adam" ["none" "packed_offsets"] Adam,
+    Adam "adam" ["none" "packed_offsets" "extras"] Adam,
 }
 
 /// A kernel as a pipeline is made of it.
@@ -257,6 +265,7 @@ mod tests {
     use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
     use naga::{ShaderStage, TypeInner};
 
+    use super::super::record::clip;
     use crate::rng::Stream;
 
     fn validate(module: &naga::Module, capabilities: Capabilities) -> ModuleInfo {
@@ -323,8 +332,8 @@ mod tests {
                 assert_eq!(Role::ALL[binding.binding as usize].name(), name, "{}", kernel.name());
                 bound += 1;
             }
-            // 8 is what every device has.
-            assert!(bound <= 8);
+            // 8 is what every device has, and one may be taken by the launch.
+            assert!(bound <= 7);
             assert_eq!(kernel.bindings().unwrap().len(), bound);
             for (i, role) in Role::ALL.into_iter().enumerate() {
                 assert_eq!(role as usize, i);
@@ -389,6 +398,10 @@ mod tests {
         assert_eq!(constant(Kernel::NarrowBackward, "NARROW_WORDS"), super::super::narrow::NARROW);
         assert_eq!(constant(Kernel::NarrowBackward, "SOURCE_WORDS"), super::super::narrow::SOURCE);
         assert_eq!(constant(Kernel::Adam, "NONE"), launch::NONE as usize);
+        assert_eq!(constant(Kernel::Adam, "EXTRA_AVERAGES"), clip::AVERAGES as usize);
+        let status = ["EXTRA_SCALE", "EXTRA_SKIPPED", "EXTRA_IN_A_ROW"].map(|name| constant(Kernel::Clip, name));
+        assert_eq!(status, [0, clip::SKIPPED as usize, clip::SKIPPED as usize + 1]);
+        assert_eq!(constant(Kernel::Clip, "EXTRA_SUMS") + clip::MOST_SUMS as usize, clip::AVERAGES as usize);
         assert_eq!(constant(Kernel::NarrowBackward, "QUADS"), super::super::narrow::QUADS as usize);
     }
 }

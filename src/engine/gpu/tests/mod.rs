@@ -8,6 +8,7 @@ mod conditional;
 mod elementary;
 mod embedding;
 mod forward;
+mod optimizer;
 mod profile;
 mod random;
 mod reference;

@@ -271,7 +271,7 @@ impl Reference {
                         }
                     }
                 }
-                StepOp::Adam => unreachable!("tested apart"),
+                StepOp::Clip | StepOp::Adam => unreachable!("tested apart"),
             }
         }
     }

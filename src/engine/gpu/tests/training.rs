@@ -10,11 +10,11 @@ use crate::optim::{Adam, AdamStep};
 use crate::plan::Mixing;
 use crate::tape::{Memory, Tape, Then};
 
-fn model() -> Arc<Plan> {
+pub(super) fn model() -> Arc<Plan> {
     plan(Spec { dim: 5, width: 13, mixing: Mixing::Householder, mix_first: false, ..Spec::default() })
 }
 
-fn trainer(plan: &Arc<Plan>) -> Program {
+pub(super) fn trainer(plan: &Arc<Plan>) -> Program {
     let mut tape = Tape::training(plan.clone(), Memory::Stored);
     let (x, log_det) = (tape.gather(), tape.log_det());
     let (mut z, mut mix) = (x, 0);
@@ -33,16 +33,16 @@ fn trainer(plan: &Arc<Plan>) -> Program {
 }
 
 /// The same program on rows that the caller gives, without the update.
-fn looker(plan: &Arc<Plan>) -> Program {
+pub(super) fn looker(plan: &Arc<Plan>) -> Program {
     let Program { arena_rows, mut rows, mut finish, prepare, .. } = trainer(plan);
     let Op::Gather { to, .. } = rows.remove(0) else { panic!("the first operation gathers") };
     finish.retain(|op| *op != StepOp::Adam);
     Program { plan: plan.clone(), name: "look", arena_rows, inputs: vec![to], outputs: vec![], prepare, rows, finish }
 }
 
-const ROWS: usize = 60;
+pub(super) const ROWS: usize = 60;
 
-fn data(plan: &Plan) -> Vec<f32> {
+pub(super) fn data(plan: &Plan) -> Vec<f32> {
     numbers(17, ROWS * plan.spec.row_columns() as usize, 1.0)
 }
 
@@ -50,7 +50,12 @@ fn session(plan: &Arc<Plan>, streamed: bool, tile: usize) -> (GpuSession, Progra
     session_on(device(), plan, streamed, tile)
 }
 
-fn session_on(device: Arc<Device>, plan: &Arc<Plan>, streamed: bool, tile: usize) -> (GpuSession, ProgramId) {
+pub(super) fn session_on(
+    device: Arc<Device>,
+    plan: &Arc<Plan>,
+    streamed: bool,
+    tile: usize,
+) -> (GpuSession, ProgramId) {
     let mut session = GpuSession::new(device, plan.clone()).unwrap();
     session.stream_data(streamed);
     session.limit_tiles(tile);
@@ -94,7 +99,7 @@ fn steps_are_those_of_the_definition() {
             &reference.gradients[..trained],
             within(1e-4),
         );
-        let AdamStep { adam, rate, root } = step(t);
+        let AdamStep { adam, rate, root, .. } = step(t);
         let f = f64::from;
         for i in 0..trained {
             let clamp = f(adam.grad_clamp);
