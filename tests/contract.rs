@@ -7,7 +7,7 @@ use common::compare::{Tolerance, assert_close};
 use common::engines;
 use common::fixture::write_model;
 use common::jacobian::{block_dependence, log_abs_det};
-use common::oracle::{ConditionOn, Mixing, Model, Scale, Spec, is_trained};
+use common::oracle::{ConditionOn, Mixing, Model, Scale, Spec, SplineSettings, Transform, is_trained};
 use common::random::{Rng, random_model, random_rows};
 use common::whole::assert_close_on_the_whole;
 use hintflow::flow::{Gradients, Memory};
@@ -46,6 +46,18 @@ fn specs(condition_on: ConditionOn, dims: impl Iterator<Item = usize>) -> impl I
             let width = 5 + 3 * (dim % 4);
             Spec { depth, condition_on, mixing, scale, width, mix_first: dim % 2 == 0, ..Spec::flow(dim) }
         })
+    })
+}
+
+/// The same with splines: few and many bins, small boxes that leave values outside.
+fn spline_specs(condition_on: ConditionOn, dims: impl Iterator<Item = usize>) -> impl Iterator<Item = Spec> {
+    specs(condition_on, dims).enumerate().map(|(i, spec)| {
+        let bins = [8, 3, 2, 12, 20][i % 5];
+        let half_width = [5.0, 1.5, 3.0][i % 3];
+        let min_slope = if i % 4 == 0 { 0.05 } else { 1e-3 };
+        let mixing = [Mixing::Reverse, Mixing::Permutation, Mixing::None, Mixing::Fixed][i % 4];
+        let coupling = Transform::Spline(SplineSettings { bins, half_width, min_slope });
+        Spec { mixing, coupling, ..spec }
     })
 }
 
@@ -102,6 +114,12 @@ fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, en
     }
 }
 
+fn check_splines(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {
+    for spec in spline_specs(condition_on, dims) {
+        check_model(&spec, 21, engine);
+    }
+}
+
 /// Widths and numbers of rows at which engines work in another way: activations kept or computed again, rows in one
 /// block or several, gradients of one tile or of many.
 fn check_sizes(engine: &Engine) {
@@ -111,7 +129,10 @@ fn check_sizes(engine: &Engine) {
             .enumerate()
     {
         let condition_on = if i % 2 == 0 { ConditionOn::Input } else { ConditionOn::Output };
-        check_model(&Spec { width, condition_on, ..Spec::flow(dim) }, rows, engine);
+        let spec = Spec { width, condition_on, ..Spec::flow(dim) };
+        check_model(&spec, rows, engine);
+        let coupling = Transform::Spline(SplineSettings::default());
+        check_model(&Spec { coupling, mixing: Mixing::Reverse, ..spec }, rows, engine);
     }
 }
 
@@ -213,8 +234,11 @@ fn threads_take_turns(engine: &Engine) {
 /// The sum over a fine grid of the density is 1, in one and two dimensions.
 fn density_integrates_to_one(engine: &Engine) {
     for (dim, step, reach) in [(1, 0.01, 12.0), (2, 0.05, 10.0)] {
-        for condition_on in [ConditionOn::Input, ConditionOn::Output] {
-            let model = random_model(9, Spec { condition_on, ..Spec::flow(dim) });
+        let couplings = [Transform::Affine, Transform::Spline(SplineSettings::default())];
+        for (condition_on, coupling) in
+            [ConditionOn::Input, ConditionOn::Output].into_iter().flat_map(|c| couplings.map(|t| (c, t)))
+        {
+            let model = random_model(9, Spec { condition_on, coupling, ..Spec::flow(dim) });
             let flow = load(&model, engine);
             let side: Vec<f32> = (0..).map(|i| -reach + step * i as f32).take_while(|&v| v <= reach).collect();
             let grid: Vec<f32> = match dim {
@@ -262,6 +286,16 @@ macro_rules! contract {
             #[test]
             fn agrees_with_the_oracle_conditioned_on_output() {
                 check_models(ConditionOn::Output, $dims, &engines::$engine());
+            }
+
+            #[test]
+            fn splines_agree_with_the_oracle_conditioned_on_input() {
+                check_splines(ConditionOn::Input, $dims, &engines::$engine());
+            }
+
+            #[test]
+            fn splines_agree_with_the_oracle_conditioned_on_output() {
+                check_splines(ConditionOn::Output, $dims, &engines::$engine());
             }
 
             #[test]

@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 /// A case with affine couplings.
-const fn affine(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u32, batch: usize) -> Case {
+pub(super) const fn affine(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u32, batch: usize) -> Case {
     Case { name, dim, width, blocks, depth, batch, coupling: Transform::Affine }
 }
 

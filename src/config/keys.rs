@@ -41,7 +41,7 @@ pub const KEYS: &[Key] = &[
     key("train.batches_per_epoch", "batches of an epoch; default: each row once, lens and cross 100"),
     key(
         "train.batch",
-        "rows of a batch; default: rows / 100, within 32 to 10000; lens and cross 10000, power 1660, gas 853, miniboone 300",
+        "rows of a batch; default: rows / 64, within 64 to 4096 (affine: / 100, 32 to 10000); lens and cross 10000, power 1660, gas 853, miniboone 300",
     ),
     key("train.lr", "learning rate at the start"),
     key("train.lr_final", "learning rate at the end"),
@@ -64,7 +64,10 @@ pub const KEYS: &[Key] = &[
         "decay of a moving average of the weights, such as 0.999, which is then scored and kept; 0: off",
     ),
     key("train.noise", "deviation of the noise added to each batch, after standardisation"),
-    key("train.dropout", "probability of a hidden unit to be dropped in a step"),
+    key(
+        "train.dropout",
+        "probability of a hidden unit to be dropped in a step; default: by the number of rows, at most 0.3",
+    ),
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
@@ -187,6 +190,8 @@ mod tests {
         (all.model.bins, all.model.half_width, all.model.min_slope) = (Some(8), Some(5.0), Some(0.001));
         all.model.init = Some("a".into());
         all.train.patience = 1;
+        all.train.dropout = Some(0.1);
+        all.model.init_sigma = Some(0.01);
         all.train.cooldown = 1;
         all.data.path = Some("a".into());
         all.data.given = Some(Given::of_text("a"));

@@ -170,7 +170,13 @@ impl Layers {
     fn resolve_from(&self, init: Option<(PathBuf, ModelFile)>) -> Result<Config> {
         let mut base = match self.given("data.preset").as_deref().and_then(Preset::named) {
             Some(preset) => preset.config(),
-            None => preset::for_tables(),
+            None => {
+                let of_init = init.as_ref().map(|(_, file)| file.plan.spec.coupling.name().to_owned());
+                match self.given("model.coupling").or(of_init).as_deref() {
+                    Some("affine") => preset::for_affine_tables(),
+                    _ => preset::for_tables(),
+                }
+            }
         };
         if let Some(preset) = base.data.preset
             && self.given("model.kind").is_some_and(|kind| kind != Kind::Flow.name())

@@ -140,9 +140,10 @@ pub struct Train {
     pub average: f64,
     /// Deviation of the noise added to x of each batch, in the units of the (standardised) columns.
     pub noise: f64,
-    /// Probability of a hidden unit to be dropped in a training step; the nearest multiple of 1/256 counts.
-    #[serde(default)]
-    pub dropout: f64,
+    /// Probability of a hidden unit to be dropped in a training step, of which the nearest multiple of 1/256 counts;
+    /// absent: chosen from the number of training rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropout: Option<f64>,
     /// Whether each epoch takes the rows in a new random order; otherwise in the order of the data.
     pub shuffle: bool,
     /// Seed of initial weights, order and noise.

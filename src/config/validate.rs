@@ -120,7 +120,8 @@ impl Config {
         for (key, value) in [("train.beta1", t.beta1), ("train.beta2", t.beta2)] {
             number(key, value, "at least 0 and less than 1", |v| v >= 0.0 && (v as f32) < 1.0)?;
         }
-        number("train.dropout", t.dropout, "at least 0 and at most 0.9", |v| (0.0..=0.9).contains(&v))?;
+        let share = |v| (0.0..=0.9).contains(&v);
+        t.dropout.map_or(Ok(()), |v| number("train.dropout", v, "at least 0 and at most 0.9", share))?;
         for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
             number(key, value, "0 or more", |v| v >= 0.0)?;
         }

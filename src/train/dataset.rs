@@ -110,7 +110,7 @@ impl Dataset {
     /// [`Error::Config`] where a batch has more rows than there are, or a training more steps than can be counted.
     pub fn complete(&self, config: &mut Config) -> Result<()> {
         let (rows, held_out) = (self.train_rows() as u64, self.test_rows() as u64);
-        let batch = config.train.batch.unwrap_or_else(|| preset::batch_for(rows));
+        let batch = config.train.batch.unwrap_or_else(|| preset::batch_for(rows, config.model.coupling));
         if batch > rows {
             let held_out = match held_out {
                 0 => String::new(),
@@ -132,6 +132,7 @@ impl Dataset {
             let what = format!("is {}: there would be 2^32 steps or more; choose fewer", config.train.epochs);
             return Err(Error::config("train.epochs", what));
         }
+        config.train.dropout = Some(config.train.dropout.unwrap_or_else(|| preset::dropout_for(rows)));
         config.train.batch = Some(batch);
         config.train.batches_per_epoch = Some(batches);
         Ok(())

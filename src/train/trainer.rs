@@ -214,7 +214,7 @@ impl<'a> Trainer<'a> {
             first: (batch * self.batch) as usize,
             rows: self.batch as usize,
             noise: self.settings.noise as f32,
-            dropout: Dropout::parts(self.settings.dropout as f32),
+            dropout: Dropout::parts(self.settings.dropout.unwrap_or(0.0) as f32),
             seed: self.settings.seed,
             step: step as u32,
             adam: self.adam.step(self.rate(), self.updates() + 1),

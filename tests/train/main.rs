@@ -249,7 +249,7 @@ fn a_reversible_training_tells_of_digits_that_it_loses() {
     let told = |name: &str, memory: Memory, init_sigma: f64| {
         let mut config = settings(&folder);
         config.run.out = Some(folder.path().join(name));
-        (config.train.memory, config.model.init_sigma, config.model.blocks) = (memory, init_sigma, 3);
+        (config.train.memory, config.model.init_sigma, config.model.blocks) = (memory, Some(init_sigma), 3);
         (config.train.lr, config.train.lr_final) = (1e-9, 1e-9);
         let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };
         let mut observer = Told::default();

@@ -174,7 +174,15 @@ mod tests {
     };
 
     fn job(adam: Adam, t: u64) -> StepJob {
-        StepJob { first: 0, rows: ROWS as usize, noise: 0.1, seed: 3, step: t as u32, adam: adam.step(0.01, t) }
+        StepJob {
+            first: 0,
+            rows: ROWS as usize,
+            noise: 0.1,
+            dropout: 0,
+            seed: 3,
+            step: t as u32,
+            adam: adam.step(0.01, t),
+        }
     }
 
     const VALUES: [Values; 4] = [Values::Weights, Values::FirstMoments, Values::SecondMoments, Values::Averages];

@@ -11,7 +11,15 @@ const ALL: Adam =
     Adam { beta1: 0.9, beta2: 0.95, eps: 1e-4, l2: 0.01, grad_clamp: 0.05, clip_norm: 0.2, decay: 2.0, average: 0.6 };
 
 fn job(adam: Adam, t: u64) -> StepJob {
-    StepJob { first: 3 * t as usize, rows: 37, noise: 0.0, seed: 4, step: t as u32, adam: adam.step(0.01, t) }
+    StepJob {
+        first: 3 * t as usize,
+        rows: 37,
+        noise: 0.0,
+        dropout: 0,
+        seed: 4,
+        step: t as u32,
+        adam: adam.step(0.01, t),
+    }
 }
 
 fn session(device: Arc<Device>, plan: &Arc<Plan>) -> (GpuSession, ProgramId) {
