@@ -8,7 +8,7 @@ mod spline;
 /// Every fixture, one test each.
 mod fixtures {
     use crate::common::compare::{Tolerance, assert_close};
-    use crate::common::fixture::{FIXTURES, Fixture, folder, read_model, write_model};
+    use crate::common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read_model, write_model};
     use crate::common::oracle::{Adam, Encoded, Kind, Tensors};
     use crate::common::random::random_model;
 
@@ -31,23 +31,34 @@ mod fixtures {
                     .collect();
                 files.sort();
                 assert_eq!(files, [$(stringify!($name)),*]);
-                assert_eq!(files, FIXTURES);
+                let mut named = [&FIXTURES[..], &SPLINE_FIXTURES].concat();
+                named.sort();
+                assert_eq!(files, named);
             }
         };
     }
 
     one_test_each! {
         cinn_n20_c2
+        cinn_n5_c3_spline
         cinn_n7_c4_full_output
         flow_n100_depth2
         flow_n1_nomix
+        flow_n1_spline
         flow_n20_depth0
         flow_n20_full_input
         flow_n20_full_output
+        flow_n20_spline_reverse
+        flow_n2_spline_reverse
+        flow_n33_spline_depth1
         flow_n3_exp
         flow_n7_householder
+        flow_n7_spline_permutation_output
+        hint_n1_c1_spline
         hint_n20_c2
         hint_n5_c1_householder
+        hint_n5_c2_spline_output
+        hint_n7_c4_spline_reverse
     }
 
     fn agrees(name: &str) {
@@ -100,7 +111,7 @@ mod fixtures {
     fn a_written_model_reads_back_equal() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("model.safetensors");
-        for name in FIXTURES {
+        for name in FIXTURES.iter().chain(&SPLINE_FIXTURES) {
             let model = random_model(1, Fixture::load(name).spec);
             write_model(&path, &model);
             assert_eq!(read_model(&path), model, "{name}");

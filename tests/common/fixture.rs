@@ -10,7 +10,7 @@ use super::oracle::{AdamSettings, Model, Spec, Tensor, Tensors};
 /// Key of the metadata that holds what the model is.
 const SPEC_KEY: &str = "hintflow";
 
-/// All fixtures, without the endings of their file names.
+/// Fixtures of affine couplings, without the endings of their file names.
 pub(crate) const FIXTURES: [&str; 11] = [
     "cinn_n20_c2",
     "cinn_n7_c4_full_output",
@@ -23,6 +23,19 @@ pub(crate) const FIXTURES: [&str; 11] = [
     "flow_n7_householder",
     "hint_n20_c2",
     "hint_n5_c1_householder",
+];
+
+/// Those of splines, made by `tests/fixtures/make_splines.py`.
+pub(crate) const SPLINE_FIXTURES: [&str; 9] = [
+    "cinn_n5_c3_spline",
+    "flow_n1_spline",
+    "flow_n20_spline_reverse",
+    "flow_n2_spline_reverse",
+    "flow_n33_spline_depth1",
+    "flow_n7_spline_permutation_output",
+    "hint_n1_c1_spline",
+    "hint_n5_c2_spline_output",
+    "hint_n7_c4_spline_reverse",
 ];
 
 /// Inputs, parameters and results of one model.
