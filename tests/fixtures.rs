@@ -76,4 +76,13 @@ fixtures!(
     flow_n7_householder,
     hint_n20_c2,
     hint_n5_c1_householder,
+    cinn_n5_c3_spline,
+    flow_n1_spline,
+    flow_n20_spline_reverse,
+    flow_n2_spline_reverse,
+    flow_n33_spline_depth1,
+    flow_n7_spline_permutation_output,
+    hint_n1_c1_spline,
+    hint_n5_c2_spline_output,
+    hint_n7_c4_spline_reverse,
 );
