@@ -48,11 +48,46 @@ def network(tensors, name, v):
     return v
 
 
-def couple(about, tensors, name, v, u):
-    """u * exp(sigma(s(v))) + t(v), and the sum of sigma(s(v))."""
-    scale, s = about.get("scale") or {"kind": "atan"}, network(tensors, f"{name}.s", v)
+def spline(about, raw, x):
+    """Rational-quadratic splines (Durkan et al. 2019) of values x by parameters raw (..., 3 K - 1), and their log-slopes."""
+    bins, box, least = (about["coupling"][name] for name in ("bins", "box", "min_slope"))
+
+    def knots(a):
+        share = np.exp(a - a.max(-1, keepdims=True))
+        size = 2 * box * (1e-3 + (1 - 1e-3 * bins) * share / share.sum(-1, keepdims=True))
+        return size, np.concatenate([np.full(a.shape[:-1] + (1,), -box), size.cumsum(-1) - box], -1)
+
+    (width, left), (height, low) = knots(raw[..., :bins]), knots(raw[..., bins : 2 * bins])
+    slope = least + np.logaddexp(0.0, raw[..., 2 * bins :] + np.log(np.expm1(1 - least)))
+    slope = np.concatenate([np.ones(raw.shape[:-1] + (1,)), slope, np.ones(raw.shape[:-1] + (1,))], -1)
+    k = (x[..., None] >= left[..., 1:bins]).sum(-1, keepdims=True)
+    at = lambda values, k=k: np.take_along_axis(values, k, -1)[..., 0]
+    w, h, d, e = at(width), at(height), at(slope), at(slope, k + 1)
+    inside = np.abs(x) < box
+    t = np.where(inside, (x - at(left)) / w, 0.5)
+    s, both = h / w, t * (1 - t)
+    under = s + (d + e - 2 * s) * both
+    y = at(low) + h * (s * t * t + d * both) / under
+    log_slope = 2 * np.log(s / under) + np.log(e * t * t + 2 * s * both + d * (1 - t) ** 2)
+    return np.where(inside, y, x), np.where(inside, log_slope, 0.0)
+
+
+def affine(about, raw, x):
+    """x * exp(sigma(s)) + t, and sigma(s), of parameters raw (..., 2): s, t."""
+    scale, s = about.get("scale") or {"kind": "atan"}, raw[..., 0]
     s = scale.get("slope", 2.544) * np.arctan(s) if scale["kind"] == "atan" else s
-    return u * np.exp(s) + network(tensors, f"{name}.t", v), s.sum(1)
+    return x * np.exp(s) + raw[..., 1], s
+
+
+def parameters(about, tensors, name, v, columns):
+    """What the networks of a node say about each of its lower columns: (rows, columns, parameters)."""
+    if is_spline(about):
+        return network(tensors, f"{name}.spline", v).reshape(len(v), columns, -1)
+    return np.stack([network(tensors, f"{name}.{which}", v) for which in "st"], -1)
+
+
+def is_spline(about):
+    return (about.get("coupling") or {"kind": "affine"})["kind"] == "spline"
 
 
 def mix(tensors, name, x):
@@ -63,20 +98,35 @@ def mix(tensors, name, x):
     return x @ tensors[f"{name}.weight"].T if f"{name}.weight" in tensors else x
 
 
-def tree(about, tensors, name, x, y):
-    """The recursive coupling: children first, then the lower columns given the upper ones. y: what all networks see."""
+def tree(about, tensors, name, x, y, cross=None):
+    """The recursive coupling: children first, then the lower columns given the upper ones. y: what all networks see; cross:
+    the name of a coupling of all columns, and what it sees, after all others."""
     out, log_det, on_output = x.copy(), np.zeros(len(x)), about.get("condition_on", "input") == "output"
+    # Splines whose networks see the block's input: one for each column, of the sum of all nodes' parameters.
+    sums = {} if is_spline(about) and not on_output else None
+
+    def couple(name, seen, low, high):
+        raw = parameters(about, tensors, name, seen, high - low)
+        if sums is not None:
+            for j in range(low, high):
+                sums[j] = sums.get(j, 0.0) + raw[:, j - low]
+            return
+        out[:, low:high], logs = (spline if is_spline(about) else affine)(about, raw, out[:, low:high])
+        log_det[:] += logs.sum(1)
 
     def node(i, level, low, high):
         middle = low + (high - low) // 2
         if level < about["depth"] and high - low > 3:
             node(2 * i, level + 1, low, middle)
             node(2 * i + 1, level + 1, middle, high)
-        seen = np.hstack([(out if on_output else x)[:, low:middle], y])
-        out[:, middle:high], sums = couple(about, tensors, f"{name}.{i}", seen, out[:, middle:high])
-        log_det[:] += sums
+        couple(f"{name}.{i}", np.hstack([(out if on_output else x)[:, low:middle], y]), middle, high)
 
     node(1, 0, 0, x.shape[1])
+    if cross:
+        couple(*cross, 0, x.shape[1])
+    for j, raw in (sums or {}).items():
+        out[:, j], logs = spline(about, raw, x[:, j])
+        log_det[:] += logs
     return out, log_det
 
 
@@ -87,13 +137,13 @@ def encode(about, tensors, x, y=None):
     hint = about["kind"] == "hint"
     for b in range(about["blocks"]):
         name, nothing = f"blocks.{b}" + (".x" if hint else ""), y[:, :0]
-        x, det = tree(about, tensors, f"{name}.tree", mix(tensors, f"{name}.mix", x), nothing if hint else y)
+        y = mix(tensors, f"blocks.{b}.y.mix", y) if hint else y
+        cross = (f"blocks.{b}.cross", y) if hint else None
+        x, det = tree(about, tensors, f"{name}.tree", mix(tensors, f"{name}.mix", x), nothing if hint else y, cross)
         det_x = det_x + det
         if hint:
-            y = mix(tensors, f"blocks.{b}.y.mix", y)
-            x, det = couple(about, tensors, f"blocks.{b}.cross", y, x)
-            y, det_of_y = tree(about, tensors, f"blocks.{b}.y.tree", y, nothing)
-            det_x, det_y = det_x + det, det_y + det_of_y
+            y, det = tree(about, tensors, f"blocks.{b}.y.tree", y, nothing)
+            det_y = det_y + det
     return [(y, det_y), (x, det_x)] if hint else [(x, det_x)]
 
 

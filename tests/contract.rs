@@ -233,7 +233,7 @@ fn threads_take_turns(engine: &Engine) {
 
 /// The sum over a fine grid of the density is 1, in one and two dimensions.
 fn density_integrates_to_one(engine: &Engine) {
-    for (dim, step, reach) in [(1, 0.01, 12.0), (2, 0.05, 10.0)] {
+    for (dim, step, reach) in [(1, 0.002, 12.0), (2, 0.04, 10.0)] {
         let couplings = [Transform::Affine, Transform::Spline(SplineSettings::default())];
         for (condition_on, coupling) in
             [ConditionOn::Input, ConditionOn::Output].into_iter().flat_map(|c| couplings.map(|t| (c, t)))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::compare::{Tolerance, assert_close};
-use common::fixture::{FIXTURES, Fixture, folder, read};
+use common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read};
 use hintflow::data::{Bounds, Units, write_table};
 use hintflow::{Engine, Flow};
 
@@ -71,7 +71,7 @@ const EXACT: Tolerance = Tolerance::relative(1e-12).floor(1e-12);
 #[test]
 fn the_example_reads_every_fixture() {
     let Some(python) = python() else { return };
-    for name in FIXTURES {
+    for name in FIXTURES.into_iter().chain(SPLINE_FIXTURES) {
         let fixture = Fixture::load(name);
         let (n, c) = (fixture.spec.dim, fixture.y().len() * fixture.spec.dim / fixture.x().len());
         let tables = [(n, fixture.x()), (c, fixture.y())];
