@@ -91,21 +91,30 @@ fn check_model(spec: &Spec, rows: usize, engine: &Engine) {
         let trained = want.params.keys().filter(|name| is_trained(name)).count();
         assert_eq!(got.tensors.len(), trained, "{}", what("tensors with a gradient"));
     }
-    assert_same_gradients(&what("reversible"), &reversible, &stored);
+    assert_same_gradients(&what("reversible"), &reversible, &stored, bending(spec));
+}
+
+/// How much more sharply than an affine map, or a spline of eight bins, the transformation of a model bends: so much more
+/// the rounding of an inverse changes its gradients.
+fn bending(spec: &Spec) -> f64 {
+    match spec.coupling {
+        Transform::Affine => 1.0,
+        Transform::Spline(SplineSettings { bins, .. }) => (bins as f64 / 8.0).max(1.0),
+    }
 }
 
 /// Activations that are computed again change rounding only.
-fn assert_same_gradients(what: &str, got: &Gradients, want: &Gradients) {
-    const ROUNDING: Tolerance = Tolerance::relative(1e-4).floor(1e-5);
+fn assert_same_gradients(what: &str, got: &Gradients, want: &Gradients, bending: f64) {
+    let rounding = Tolerance::relative(1e-4 * bending).floor(1e-5);
     let f64s = |values: &[f32]| -> Vec<f64> { values.iter().map(|&v| v.into()).collect() };
-    assert_close(&format!("d_x, {what}"), &got.x, &f64s(&want.x), ROUNDING);
+    assert_close(&format!("d_x, {what}"), &got.x, &f64s(&want.x), rounding);
     let (mut all, mut wanted) = (Vec::new(), Vec::new());
     for ((name, got), (_, want)) in got.tensors.iter().zip(&want.tensors) {
-        assert_close(&format!("{name}, {what}"), got, &f64s(want), ROUNDING);
+        assert_close(&format!("{name}, {what}"), got, &f64s(want), rounding);
         all.extend(f64s(got));
         wanted.extend(f64s(want));
     }
-    assert_close_on_the_whole(&format!("all weights, {what}"), &all, &wanted, 1e-5);
+    assert_close_on_the_whole(&format!("all weights, {what}"), &all, &wanted, 1e-5 * bending);
 }
 
 fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {

@@ -70,8 +70,8 @@ pub(crate) fn random_model(seed: u64, spec: Spec) -> Model {
             ["weight", "2", "t"] => rng.uniforms(count, 0.7 * share / fan_in.sqrt()),
             // Values cannot run away, since splines keep to their box; slopes can, and steep ones lose the digits of an
             // inverse in float32.
-            ["weight", "2", "spline"] => rng.uniforms(count, 0.6 * share / fan_in.sqrt()),
-            ["bias", "2", "spline"] => rng.uniforms(count, 0.4 * share),
+            ["weight", "2", "spline"] => rng.uniforms(count, 0.3 * share / fan_in.sqrt()),
+            ["bias", "2", "spline"] => rng.uniforms(count, 0.3 * share),
             ["weight", ..] => rng.uniforms(count, 1.2 / fan_in.sqrt()),
             ["bias", "2", "s"] => rng.uniforms(count, 0.3 * share / slope),
             _ => rng.uniforms(count, 0.3),
