@@ -196,6 +196,7 @@ pub fn for_tables() -> Config {
             given: None,
             columns: None,
             standardize: true,
+            squash: None,
             validation: Some(0.1),
             outline: None,
             rows: None,

@@ -128,8 +128,14 @@ impl Config {
         }
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
         self.conditions()?;
-        for (name, bounds) in &self.columns {
-            bounds.mistake().map_or(Ok(()), |mistake| Err(Error::config(format!("columns.{name}"), mistake)))?;
+        for (name, column) in &self.columns {
+            if let Some((which, mistake)) = column.mistake() {
+                return Err(Error::config(format!("columns.{name}{which}"), mistake));
+            }
+        }
+        if let Some(squash) = d.squash {
+            let range = "0, or at least 0.001 and at most 1000000";
+            number("data.squash", squash, range, |v| v == 0.0 || (1e-3..=1e6).contains(&v))?;
         }
         let only = |key: &str, what: &str, set: bool| if set { Err(Error::config(key, what)) } else { Ok(()) };
         if d.preset != Some(Preset::Lens) {
@@ -198,6 +204,7 @@ fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> R
 mod tests {
     use super::super::Given;
     use super::super::preset::{Preset, for_tables};
+    use crate::data::units::{Choice, ColumnSetting};
 
     #[test]
     fn starting_values_are_valid() {
@@ -210,7 +217,13 @@ mod tests {
     #[test]
     fn out_of_range_values_are_named() {
         type Change = fn(&mut super::Config);
-        let cases: [(&str, Change); 14] = [
+        let cases: [(&str, Change); 17] = [
+            ("data.squash", |c| c.data.squash = Some(-1.0)),
+            ("data.squash", |c| c.data.squash = Some(f64::NAN)),
+            ("columns.a.transform", |c| {
+                let column = ColumnSetting { lower: Some(0.0), upper: Some(1.0), transform: Some(Choice::Log) };
+                c.columns.insert("a".into(), column);
+            }),
             ("train.seed", |c| c.train.seed = 1 << 63),
             ("data.seed", |c| c.data.seed = u64::MAX),
             ("run.checkpoint_every", |c| c.run.checkpoint_every = Some(1 << 63)),

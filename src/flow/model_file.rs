@@ -265,10 +265,10 @@ mod tests {
             assert!(plain.get(key).is_none(), "{key} is left out where there is none");
         }
         let bounds = vec![Bounds { lower: Some(1e-30), upper: Some(1e30) }, Bounds::default()];
-        file.x = Units { columns: vec!["a".into(), "b".into()], bounds, standardize: None };
+        file.x = Units { columns: vec!["a".into(), "b".into()], bounds, ..Units::default() };
         let standardize = Standardizer::fit(&[1.0, 3.0], 1).unwrap();
         let bounds = vec![Bounds { lower: None, upper: Some(7.0) }];
-        file.y = Units { columns: vec!["c".into()], bounds, standardize: Some(standardize) };
+        file.y = Units { columns: vec!["c".into()], bounds, standardize: Some(standardize), ..Units::default() };
         let full = json(&file, "full");
         assert_eq!(full["columns"], serde_json::json!(["a", "b"]));
         assert_eq!(full["bounds"], serde_json::json!([{"lower": 1e-30, "upper": 1e30}, {}]));

@@ -1,6 +1,7 @@
 //! What the user should know about the rows of a table before a model is trained on them.
 
 use super::columns::RowColumns;
+use crate::data::units::{Choice, Chosen};
 use crate::plan::Kind;
 
 /// Fewer training rows than these teach nothing.
@@ -55,6 +56,54 @@ pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &RowC
         ));
     }
     notes
+}
+
+/// Columns that are described; others are named.
+const DESCRIBED: usize = 3;
+/// Columns that are named; others are counted.
+const NAMED: usize = 12;
+
+/// Notes on columns that are not simply standardised, where nobody asked for it. `held_out` says which rows of the table
+/// the training rows are not; it is empty where they are all.
+pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<String> {
+    let number = |row: usize| match held_out.is_empty() {
+        true => row + 1,
+        false => held_out.iter().enumerate().filter(|(_, out)| !**out).nth(row).map_or(0, |(number, _)| number + 1),
+    };
+    let described = |chosen: &&Chosen| {
+        let Chosen { column, extreme, usual: [low, high], .. } = chosen;
+        let times = match extreme.times {
+            1 => "once".into(),
+            2 => "twice".into(),
+            n => format!("{n} times"),
+        };
+        let (name, value, row) = (columns.label(*column), extreme.value, number(extreme.row));
+        match chosen.choice {
+            Choice::Softplus => name,
+            Choice::Robust => format!("{name} ({value} {times}, first in row {row}; the others from {low} to {high})"),
+            _ => format!("{name} (as far as {value}, {times}, first in row {row})"),
+        }
+    };
+    let of = |choice: Choice, why: &str| {
+        let all: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.choice == choice).collect();
+        let mut list: Vec<String> = all.iter().take(DESCRIBED).map(described).collect();
+        list.extend(all.iter().take(NAMED).skip(DESCRIBED).map(|chosen| columns.label(chosen.column)));
+        if all.len() > NAMED {
+            list.push(format!("and {} more", all.len() - NAMED));
+        }
+        (!all.is_empty())
+            .then(|| format!("{why}: {}; columns.NAME.transform=standardize keeps mean and deviation", list.join(", ")))
+    };
+    let notes = [
+        of(
+            Choice::Robust,
+            "values far from all others (codes for missing values? errors?) would hide the rest, so these columns are \
+             scaled by quantiles (robust)",
+        ),
+        of(Choice::Asinh, "heavy tails: these columns are drawn together by asinh"),
+        of(Choice::Softplus, "nearly linear far from their bound, so taken by softplus and not by the logarithm"),
+    ];
+    notes.into_iter().flatten().collect()
 }
 
 /// Whether a column holds few different numbers, all of them whole.
