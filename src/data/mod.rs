@@ -9,6 +9,7 @@
 pub mod atomic;
 pub mod cross;
 pub mod csv;
+pub(crate) mod dependence;
 pub mod fourier;
 pub mod lens;
 pub mod natural;

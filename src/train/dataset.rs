@@ -193,6 +193,7 @@ impl Rows {
         let tell = config.data.preset.is_none();
         if tell {
             notes.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
+            notes.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
         }
         let settings = columns.settings(config)?;
         let units = match carried {

@@ -1,6 +1,10 @@
 //! What the user should know about the rows of a table before a model is trained on them.
 
+mod relations;
+
 use super::columns::RowColumns;
+pub(super) use relations::of_relations;
+
 use crate::data::units::{Choice, Chosen};
 use crate::plan::Kind;
 
@@ -66,10 +70,6 @@ const NAMED: usize = 12;
 /// Notes on columns that are not simply standardised, where nobody asked for it. `held_out` says which rows of the table
 /// the training rows are not; it is empty where they are all.
 pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<String> {
-    let number = |row: usize| match held_out.is_empty() {
-        true => row + 1,
-        false => held_out.iter().enumerate().filter(|(_, out)| !**out).nth(row).map_or(0, |(number, _)| number + 1),
-    };
     let described = |chosen: &&Chosen| {
         let Chosen { column, extreme, usual: [low, high], .. } = chosen;
         let times = match extreme.times {
@@ -77,7 +77,7 @@ pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool
             2 => "twice".into(),
             n => format!("{n} times"),
         };
-        let (name, value, row) = (columns.label(*column), extreme.value, number(extreme.row));
+        let (name, value, row) = (columns.label(*column), extreme.value, file_row(held_out, extreme.row));
         match chosen.choice {
             Choice::Softplus => name,
             Choice::Robust => format!("{name} ({value} {times}, first in row {row}; the others from {low} to {high})"),
@@ -106,6 +106,14 @@ pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool
     notes.into_iter().flatten().collect()
 }
 
+/// The number in the table, from 1, of a training row, from 0.
+fn file_row(held_out: &[bool], row: usize) -> usize {
+    match held_out.is_empty() {
+        true => row + 1,
+        false => held_out.iter().enumerate().filter(|(_, out)| !**out).nth(row).map_or(0, |(number, _)| number + 1),
+    }
+}
+
 /// Whether a column holds few different numbers, all of them whole.
 fn is_whole(values: &[f32], dim: usize, column: usize) -> bool {
     let most = values.len() / dim / 10;
@@ -129,6 +137,35 @@ mod tests {
     use crate::config::preset::for_tables;
     use crate::train::dataset::Dataset;
 
+    /// Two columns of 400 rows: of one a few values are far, the other has a heavy tail.
+    #[test]
+    fn columns_with_other_units_are_told_with_value_row_and_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = for_tables();
+        let path = folder.path().join("t.csv");
+        let waves = |i: i32, far: bool| {
+            let wave = f64::from(i * 7919 % 401) / 401.0 + 0.001;
+            let mag = if far { -9999.0 } else { 20.0 + (f64::from(i) * 0.37).sin() };
+            format!("{mag},{},{wave}\n", (8.0 * wave).exp())
+        };
+        let rows: String = (0..400).map(|i| waves(i, i % 40 == 5)).collect();
+        std::fs::write(&path, "mag,flux,u\n".to_owned() + &rows).unwrap();
+        config.data.path = Some(path);
+        let data = Dataset::load(&config, None).unwrap();
+        let notes = data.notes.join("\n");
+        let of = |name: &str| data.notes.iter().find(|note| note.contains(name)).cloned().unwrap_or_default();
+        assert_eq!(data.notes.len(), 2, "{notes}");
+        let mag = of("mag");
+        assert!(mag.contains("(robust): mag (-9999 ") && mag.contains("times, first in row 6;"), "{mag}");
+        assert!(mag.contains("from 19") && mag.contains("columns.NAME.transform=standardize"), "{mag}");
+        assert!(of("flux").contains("asinh: flux (as far as 29"), "{notes}");
+        for (name, setting) in [("mag", "standardize"), ("flux", "log")] {
+            let transform = serde_json::from_value(setting.into()).unwrap();
+            config.columns.insert(name.into(), crate::data::ColumnSetting { transform, ..Default::default() });
+        }
+        assert!(Dataset::load(&config, None).unwrap().notes.is_empty());
+    }
+
     #[test]
     fn columns_of_whole_numbers_and_constants_are_told() {
         let folder = tempfile::tempdir().unwrap();
@@ -136,9 +173,9 @@ mod tests {
         let path = folder.path().join("t.csv");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         config.data.path = Some(path.clone());
-        write(&(0..100).map(|i| format!("{},{}\n", 2 * i, 2 * i + 1)).collect::<String>());
+        write(&(0..100).map(|i| format!("{},{}\n", 2 * i, i * i)).collect::<String>());
         assert!(Dataset::load(&config, None).unwrap().notes.is_empty(), "all numbers are different");
-        let rows = (0..100).map(|i| format!("{},{},7\n", i % 4, f64::from(i % 4) + 0.5));
+        let rows = (0..100).map(|i| format!("{},{},7\n", i % 4, f64::from((i % 4).pow(2)) + 0.5));
         write(&("count,half,seven\n".to_owned() + &rows.collect::<String>()));
         let notes = Dataset::load(&config, None).unwrap().notes;
         assert!(notes.len() == 2 && notes[0].contains("only: count;"), "{notes:?}");

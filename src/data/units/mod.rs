@@ -159,6 +159,17 @@ impl Units {
         self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
     }
 
+    /// Whether a reader who knows names, bounds and standardisation alone would take the columns for something else.
+    pub(crate) fn need_a_newer_format(&self) -> bool {
+        !self.transforms.is_empty() || self.squash.is_some()
+    }
+
+    /// The distance about a value of column `c` (from 0), in the user's units, that is one unit of the networks.
+    pub fn unit(&self, c: usize, x: f64) -> f64 {
+        let column = self.column(c);
+        column.scale / column.slope(x)
+    }
+
     /// Whether column `c` is as a setting asks for. A transform may be none where the column had no scale for it.
     pub(crate) fn agrees(&self, c: usize, setting: &ColumnSetting) -> bool {
         let column = self.column(c);
