@@ -23,8 +23,46 @@ def load(path):
     return about, {name: part(t).reshape(t["shape"]).astype(float) for name, t in header.items()}
 
 
+def draw_in(u, c, a):
+    """Beyond c a distance r becomes a log(1 + r / a); and the log of the slope."""
+    r = np.maximum(np.abs(u) - c, 0.0) / a
+    return np.where(r > 0.0, np.copysign(c + a * np.log1p(r), u), u), -np.log1p(r)
+
+
+def rank(v, x, z):
+    """A monotone rational quadratic through the knots (x, z), with logarithms beyond both ends."""
+    secants, last = np.diff(z) / np.diff(x), len(x) - 1
+    slopes = np.concatenate([secants[:1], np.sqrt(secants[:-1]) * np.sqrt(secants[1:]), secants[-1:]])
+    k = np.clip(np.searchsorted(x, v, side="right"), 1, last) - 1
+    s, d0, d1 = secants[k], slopes[k], slopes[k + 1]
+    t = (np.clip(v, x[0], x[-1]) - x[k]) / (x[k + 1] - x[k])
+    under = s + (d0 + d1 - 2.0 * s) * t * (1.0 - t)
+    u = z[k] + (z[k + 1] - z[k]) * (s * t * t + d0 * t * (1.0 - t)) / under
+    log_slope = np.log(d1 * t * t + 2.0 * s * t * (1.0 - t) + d0 * (1.0 - t) ** 2) + 2.0 * np.log(s / under)
+    beyond = v - np.clip(v, x[0], x[-1])
+    far = np.log1p(np.abs(beyond) * s)
+    return np.where(beyond, u + np.copysign(far, beyond), u), np.where(beyond, np.log(s) - far, log_slope)
+
+
+def transform(v, t):
+    """What happens to a column after its bounds; and the log of the slope."""
+    kind = t["kind"]
+    if kind == "robust":
+        u, log_slope = draw_in((v - t["center"]) / t["scale"], t["knee"], t["pull"])
+        return u, log_slope - np.log(t["scale"])
+    if kind == "asinh":
+        return np.arcsinh((v - t["center"]) / t["scale"]), -np.log(np.hypot(t["scale"], v - t["center"]))
+    if kind == "softplus":
+        sign = -1.0 if t.get("upper") else 1.0
+        d = np.exp(sign * v) / t["scale"]
+        return sign * (d + np.log(-np.expm1(-d))), np.log(d) - np.log(-np.expm1(-d))
+    if kind == "rank":
+        return rank(v, np.array(t["x"]), np.array(t["z"]))
+    return v, np.zeros(len(v))
+
+
 def to_units(x, about):
-    """Bounded columns by log(x - low), -log(high - x) or logit, then mean 0 and deviation 1; and the log of the Jacobian."""
+    """Bounds by log(x - low), -log(high - x) or logit, transforms, mean and deviation, squash; and the log of the Jacobian."""
     u, log_det = np.array(x, float), np.zeros(len(x))
     for j, bound in enumerate(about.get("bounds") or []):
         low, high = ((bound or {}).get(side) for side in ("lower", "upper"))
@@ -33,9 +71,15 @@ def to_units(x, about):
         if logs:
             u[:, j] = logs[0] - logs[1] if len(logs) == 2 else (logs[0] if high is None else -logs[0])
             log_det += (np.log(high - low) if len(logs) == 2 else 0.0) - sum(logs)
+    for j, of_column in enumerate(about.get("transforms") or []):
+        u[:, j], log_slope = transform(u[:, j], of_column)
+        log_det += log_slope
     if about.get("standardize"):
         mean, scale = (np.array(about["standardize"][name]) for name in ("mean", "scale"))
         u, log_det = (u - mean) / scale, log_det - np.log(scale).sum()
+    if about.get("squash"):
+        u, log_slope = draw_in(u, about["squash"], 1.0)
+        log_det = log_det + log_slope.sum(1)
     return u, log_det
 
 

@@ -10,7 +10,8 @@ use std::process::Command;
 
 use common::compare::{Tolerance, assert_close};
 use common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read};
-use hintflow::data::{Bounds, Units, write_table};
+use hintflow::data::units::Wishes;
+use hintflow::data::{Bounds, ColumnSetting, Units, write_table};
 use hintflow::{Engine, Flow};
 
 const VARIABLE: &str = "HINTFLOW_PYTHON";
@@ -132,6 +133,48 @@ fn the_example_agrees_with_us_in_the_users_units() {
     close("log-determinant of x", 2..3, &lanes.x.log_det);
     close("z_y", 3..5, &lanes.y.z);
     close("z_x", 5..9, &lanes.x.z);
+}
+
+/// Every transform, on columns with bounds and without, and the squash.
+#[test]
+fn the_example_knows_every_transform() {
+    let Some(python) = python() else { return };
+    let choices =
+        ["none", "standardize", "robust", "asinh", "log", "softplus", "logit", "rank", "softplus", "rank", "asinh"];
+    let n = choices.len();
+    let wave = |i: usize| ((i * 7919 % 997) as f32 + 0.5) / 997.0;
+    let far = |i: usize| if i.is_multiple_of(97) { 500.0 } else { 1.0 };
+    let x: Vec<f32> = (0..60 * n).map(|i| far(i) * (4.0 * wave(i)).exp() - 0.5).collect();
+    let mut settings: Vec<ColumnSetting> = choices
+        .iter()
+        .map(|&name| {
+            let transform = serde_json::from_value(name.into()).expect("a transform");
+            ColumnSetting { transform, ..ColumnSetting::default() }
+        })
+        .collect();
+    (settings[8].upper, settings[9].lower, settings[10].lower) = (Some(5e4), Some(-1.0), Some(-2.0));
+    for squash in [None, Some(1.5)] {
+        let wishes = Wishes { columns: settings.clone(), standardize: true, choose: true, squash };
+        let (units, _) = Units::choose(n, &wishes, &x, &[]).unwrap();
+        assert!(units.transforms.iter().filter(|transform| !transform.is_identity()).count() >= 7);
+        let flow = Flow::builder(n as u32).width(9).init_sigma(0.3).seed(5).units(units).build(&Engine::cpu().unwrap());
+        let flow = flow.unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let model = place.path().join("m.safetensors");
+        flow.save(&model, false).unwrap();
+        let wide = |values: &[f32]| values.iter().map(|&v| v.into()).collect::<Vec<f64>>();
+        // Values beyond those of the fit, too.
+        let rows: Vec<f32> = x.iter().map(|x| if *x > 10.0 { 1.5 * x } else { *x }).collect();
+        let rows: Vec<f32> = rows.iter().enumerate().map(|(i, x)| if i % n == 6 { x.min(600.0) } else { *x }).collect();
+        let printed = printed(&python, &model, &[(n, &wide(&rows))]);
+        let ours = flow.encode(&rows).unwrap();
+        let close = |what: &str, range, ours: &[f32]| {
+            assert_close(what, &columns(&printed, range), &wide(ours), Tolerance::relative(2e-5).floor(2e-5));
+        };
+        close("log-density", 0..1, &flow.log_prob(&rows).unwrap());
+        close("log-determinant", 1..2, &ours.log_det);
+        close("z", 2..2 + n, &ours.z);
+    }
 }
 
 /// Bounds of columns, before the standardisation: the log-determinant is that of what is printed as z.

@@ -213,11 +213,16 @@ struct Scales {
     least: f64,
     /// Columns whose values 32-bit floats cannot tell apart.
     coarse: Vec<bool>,
+    /// Of a model whose scale of a column depends on the value.
+    local: Option<Units>,
 }
 
 impl Scales {
     fn of(flow: &Flow, x: &[f32], n: usize) -> Self {
         let units = flow.units();
+        if !units.transforms.is_empty() || units.squash.is_some() {
+            return Self::local(units, x, n);
+        }
         let scale = match &units.standardize {
             // That of a column with bounds is one of what it is mapped to.
             Some(s) if units.bounds.is_empty() => s.scale.clone(),
@@ -227,16 +232,36 @@ impl Scales {
         Self { least, ..Self::new(scale, x) }
     }
 
+    /// Scales of columns with transforms: those at each value, and their medians.
+    fn local(units: &Units, x: &[f32], n: usize) -> Self {
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let of_column = |f: &dyn Fn(usize, f32) -> f64| -> Vec<f64> {
+            (0..n).map(|j| median(x.iter().skip(j).step_by(n).map(|&x| f(j, x)).collect())).collect()
+        };
+        let scale = of_column(&|j, x| units.unit(j, x.into()));
+        let coarse = of_column(&|j, x| spacing(x) / units.unit(j, x.into()));
+        let coarse = coarse.into_iter().map(|share| share > COARSE).collect();
+        Self { scale, least: 0.0, coarse, local: Some(units.clone()) }
+    }
+
+    /// The scale of a column about a value.
+    fn at(&self, column: usize, value: f32) -> f64 {
+        self.local.as_ref().map_or(self.scale[column], |units| units.unit(column, value.into()))
+    }
+
     fn new(scale: Vec<f64>, x: &[f32]) -> Self {
         let n = scale.len();
         let largest = |j: usize| x.iter().skip(j).step_by(n).fold(0.0f32, |m, v| m.max(v.abs()));
         let coarse = (0..n).map(|j| spacing(largest(j)) > COARSE * scale[j]).collect();
-        Self { scale, least: 0.0, coarse }
+        Self { scale, least: 0.0, coarse, local: None }
     }
 
     /// A step of a column: small against curvature, and several spacings of the floats around the value.
     fn step(&self, column: usize, value: f32) -> f32 {
-        (1e-3 * self.scale[column].max(self.least)).max(4.0 * spacing(value)) as f32
+        (1e-3 * self.at(column, value).max(self.least)).max(4.0 * spacing(value)) as f32
     }
 
     /// The largest error of `back` beyond the rounding of the values themselves, and its column. Coarse columns are
@@ -247,7 +272,7 @@ impl Scales {
         for (i, (&a, &b)) in x.iter().zip(back).enumerate() {
             let j = i % n;
             let error = (f64::from(a) - f64::from(b)).abs() - spacing(a);
-            let error = error / self.scale[j];
+            let error = error / self.at(j, a);
             // An error that is no number is the worst one.
             if !self.coarse[j] && (error > worst || error.is_nan()) {
                 (worst, column) = (error, j);

@@ -3,7 +3,7 @@
 //! The density of y, which a `hint` knows, tells. Of other models the standardisation does, of each condition by
 //! itself: it sees what is far out, and not a combination that never was.
 
-use hintflow::data::Table;
+use hintflow::data::{Table, Units};
 use hintflow::plan::Kind;
 use hintflow::{Flow, Result};
 
@@ -49,7 +49,8 @@ pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
 
 /// Warns of observations of which a condition is far from those that the model was trained with.
 fn tell_of_far(flow: &Flow, observations: &Table) -> Result<()> {
-    let units = flow.units_of_conditions();
+    // Drawn in, what is far out would not look it.
+    let units = Units { squash: None, ..flow.units_of_conditions().clone() };
     let Some(standardize) = &units.standardize else { return Ok(()) };
     let (rows, c) = (observations.rows, observations.dim());
     let standardized = units.inner(observations.values())?;

@@ -92,6 +92,7 @@ pub const KEYS: &[Key] = &[
     key("data.given", "conditions: a table of as many rows, or columns of the table: \"a,b\" (--given)"),
     key("data.columns", "columns to model, by name or number from 1: \"a,b\"; default: all that are not conditions"),
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
+    key("data.squash", "beyond so many deviations, draw distances in by a logarithm, inside the model; 0: do not"),
     key("data.validation", "share of a table's rows held out, chosen at random"),
     key("data.outline", "points of a Lens outline: \"vertices\" or \"arc\""),
     key("data.rows", "rows to simulate, with batches as for a table; of a table: its first rows"),
@@ -108,6 +109,10 @@ pub const KEYS: &[Key] = &[
         "all values of the column are greater than this, those of samples too; NAME may be quoted",
     ),
     key("columns.NAME.upper", "all values of the column are less than this"),
+    key(
+        "columns.NAME.transform",
+        "way of the column to the networks, after its bounds: \"none\", \"standardize\", \"robust\", \"asinh\", \"log\", \"softplus\", \"logit\", \"rank\"; default: chosen from the data",
+    ),
 ];
 
 /// The table of settings of single columns.
@@ -115,13 +120,13 @@ pub(super) const COLUMNS: &str = "columns";
 
 /// Whether there is a setting of that name.
 pub fn is_known(name: &str) -> bool {
-    bound(name).is_some() || KEYS.iter().any(|key| key.name == name && !key.name.contains("NAME"))
+    of_column(name).is_some() || KEYS.iter().any(|key| key.name == name && !key.name.contains("NAME"))
 }
 
-/// The column and the side of a setting `columns.NAME.lower` or `.upper`. A name may have dots.
-pub(super) fn bound(key: &str) -> Option<(&str, &str)> {
+/// The column and the last part of a setting `columns.NAME.lower`, `.upper` or `.transform`. A name may have dots.
+pub(super) fn of_column(key: &str) -> Option<(&str, &str)> {
     let (name, which) = key.strip_prefix(COLUMNS)?.strip_prefix('.')?.rsplit_once('.')?;
-    (!name.is_empty() && (which == "lower" || which == "upper")).then_some((name, which))
+    (!name.is_empty() && matches!(which, "lower" | "upper" | "transform")).then_some((name, which))
 }
 
 /// Of a text that begins `columns."NAME"`: what follows the quoted name, and the name.
@@ -180,7 +185,7 @@ mod tests {
     use super::super::{Columns, Given, Preset};
     use super::*;
     use crate::data::lens::Outline;
-    use crate::data::units::Bounds;
+    use crate::data::units::{Choice, ColumnSetting};
 
     #[test]
     fn the_list_is_that_of_the_structs() {
@@ -195,7 +200,9 @@ mod tests {
         all.train.cooldown = 1;
         all.data.path = Some("a".into());
         all.data.given = Some(Given::of_text("a"));
-        all.columns.insert("NAME".into(), Bounds { lower: Some(0.0), upper: Some(1.0) });
+        let column = ColumnSetting { lower: Some(0.0), upper: Some(1.0), transform: Some(Choice::Rank) };
+        all.columns.insert("NAME".into(), column);
+        all.data.squash = Some(3.0);
         all.data.columns = Some(Columns(vec!["a".into()]));
         all.data.validation = Some(0.5);
         all.data.outline = Some(Outline::Arc);
@@ -219,10 +226,11 @@ mod tests {
 
     #[test]
     fn columns_have_any_name() {
-        assert_eq!(bound("columns.a.lower"), Some(("a", "lower")));
-        assert_eq!(bound("columns.my.long name.upper"), Some(("my.long name", "upper")));
+        assert_eq!(of_column("columns.a.lower"), Some(("a", "lower")));
+        assert_eq!(of_column("columns.b.c.transform"), Some(("b.c", "transform")));
+        assert_eq!(of_column("columns.my.long name.upper"), Some(("my.long name", "upper")));
         for other in ["columns.a", "columns.lower", "columns..lower", "columns.a.least", "column.a.lower"] {
-            assert_eq!(bound(other), None, "{other}");
+            assert_eq!(of_column(other), None, "{other}");
         }
         assert!(is_known("columns.NAME.lower") && is_known("train.lr") && !is_known("train.rl"));
     }

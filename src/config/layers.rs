@@ -191,6 +191,7 @@ impl Layers {
         if let Some((_, file)) = &init {
             base.model.adopt(&file.plan.spec);
             base.data.standardize = file.x.standardize.is_some();
+            base.data.squash = file.x.squash;
         }
         let mut table = to_table(&base);
         let is_read = base.data.preset.is_some_and(|preset| preset.uci().is_some());
@@ -328,7 +329,7 @@ fn to_table(base: &Config) -> Table {
 }
 
 fn insert(table: &mut Table, key: &str, value: Value) {
-    if let Some((column, which)) = keys::bound(key) {
+    if let Some((column, which)) = keys::of_column(key) {
         let columns = table.entry(keys::COLUMNS).or_insert_with(|| Value::Table(Table::new()));
         if let Value::Table(columns) = columns
             && let Value::Table(bounds) = columns.entry(column).or_insert_with(|| Value::Table(Table::new()))
@@ -378,6 +379,10 @@ fn agrees(config: &Config, file: &ModelFile, path: &Path) -> Result<()> {
     let standardize = file.x.standardize.is_some();
     if config.data.standardize != standardize {
         return differs("data.standardize", standardize.to_string(), config.data.standardize.to_string());
+    }
+    let squash = file.x.squash.unwrap_or(0.0);
+    if let Some(wanted) = config.data.squash.filter(|&wanted| wanted != squash) {
+        return differs("data.squash", squash.to_string(), wanted.to_string());
     }
     Ok(())
 }

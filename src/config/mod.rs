@@ -24,7 +24,7 @@ pub use preset::Preset;
 pub use validate::MOST_THREADS;
 
 use crate::data::lens::Outline;
-use crate::data::units::Bounds;
+use crate::data::units::ColumnSetting;
 use crate::error::Result;
 pub use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
@@ -45,9 +45,9 @@ pub struct Config {
     pub data: Data,
     /// Where, and what is kept.
     pub run: Run,
-    /// Bounds of columns of x or y, by name; by number from 1 where the table has no names.
+    /// Bounds and transforms of columns of x or y, by name; by number from 1 where the table has no names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub columns: BTreeMap<String, Bounds>,
+    pub columns: BTreeMap<String, ColumnSetting>,
 }
 
 /// Table `[model]`.
@@ -189,6 +189,10 @@ pub struct Data {
     pub columns: Option<Columns>,
     /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.
     pub standardize: bool,
+    /// Beyond so many deviations, distances are drawn in by a logarithm, as a part of the model; 0: they are not.
+    /// Absent: [`Config::squash`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub squash: Option<f64>,
     /// Share of a table's rows that are held out, chosen at random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
@@ -383,6 +387,13 @@ impl Train {
 }
 
 impl Config {
+    /// Where standardised columns begin to be drawn in; None where they are not.
+    pub fn squash(&self) -> Option<f64> {
+        /// Where nothing is set.
+        const DEFAULT: f64 = 0.0;
+        Some(self.data.squash.unwrap_or(DEFAULT)).filter(|&squash| squash != 0.0)
+    }
+
     /// The settings as a TOML file that gives the same run again.
     ///
     /// # Errors

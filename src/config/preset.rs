@@ -176,6 +176,7 @@ pub fn for_tables() -> Config {
         dropout: None,
         ..config.train
     };
+    config.data.squash = Some(3.0);
     config
 }
 
@@ -234,6 +235,7 @@ pub fn for_affine_tables() -> Config {
             given: None,
             columns: None,
             standardize: true,
+            squash: None,
             validation: Some(0.1),
             outline: None,
             rows: None,

@@ -153,8 +153,14 @@ impl Config {
         }
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
         self.conditions()?;
-        for (name, bounds) in &self.columns {
-            bounds.mistake().map_or(Ok(()), |mistake| Err(Error::config(format!("columns.{name}"), mistake)))?;
+        for (name, column) in &self.columns {
+            if let Some((which, mistake)) = column.mistake() {
+                return Err(Error::config(format!("columns.{name}{which}"), mistake));
+            }
+        }
+        if let Some(squash) = d.squash {
+            let range = "0, or at least 0.001 and at most 1000000";
+            number("data.squash", squash, range, |v| v == 0.0 || (1e-3..=1e6).contains(&v))?;
         }
         let only = |key: &str, what: &str, set: bool| if set { Err(Error::config(key, what)) } else { Ok(()) };
         if d.preset != Some(Preset::Lens) {
@@ -227,6 +233,7 @@ fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> R
 mod tests {
     use super::super::Given;
     use super::super::preset::{Preset, for_tables};
+    use crate::data::units::{Choice, ColumnSetting};
 
     #[test]
     fn starting_values_are_valid() {
@@ -239,7 +246,7 @@ mod tests {
     #[test]
     fn out_of_range_values_are_named() {
         type Change = fn(&mut super::Config);
-        let cases: [(&str, Change); 23] = [
+        let cases: [(&str, Change); 26] = [
             ("train.clip_norm", |c| c.train.clip_norm = -1.0),
             ("train.clip_norm", |c| c.train.clip_norm = f64::INFINITY),
             ("train.decay", |c| c.train.decay = -0.1),
@@ -249,6 +256,12 @@ mod tests {
             ("train.average", |c| c.train.average = 1.0 - 1e-12),
             ("train.retries", |c| c.train.retries = 31),
             ("train.warmup_steps", |c| c.train.warmup_steps = 1 << 63),
+            ("data.squash", |c| c.data.squash = Some(-1.0)),
+            ("data.squash", |c| c.data.squash = Some(f64::NAN)),
+            ("columns.a.transform", |c| {
+                let column = ColumnSetting { lower: Some(0.0), upper: Some(1.0), transform: Some(Choice::Log) };
+                c.columns.insert("a".into(), column);
+            }),
             ("train.seed", |c| c.train.seed = 1 << 63),
             ("data.seed", |c| c.data.seed = u64::MAX),
             ("run.checkpoint_every", |c| c.run.checkpoint_every = Some(1 << 63)),

@@ -9,12 +9,14 @@
 pub mod atomic;
 pub mod cross;
 pub mod csv;
+pub(crate) mod dependence;
 pub mod fourier;
 pub mod lens;
 pub mod natural;
 pub mod npy;
 pub mod plane;
 mod precision;
+pub(crate) mod quantile;
 mod select;
 pub mod shapes;
 pub mod standardize;
@@ -29,7 +31,7 @@ pub use npy::{read_npy, write_npy};
 pub use shapes::Shapes;
 pub use standardize::Standardizer;
 pub use table::{Table, check_table_output, side_by_side, write_groups, write_table, write_vector};
-pub use units::{Bounds, Units};
+pub use units::{Bounds, ColumnSetting, Units};
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.
 pub const TEST_FIRST_ROW: u64 = 1 << 40;

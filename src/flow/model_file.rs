@@ -21,8 +21,9 @@ use crate::rng::{self, Stream};
 const KEY: &str = "hintflow";
 /// The longest header that the format safetensors allows, in bytes.
 const LONGEST_HEADER: u64 = 100_000_000;
-/// Format that this version writes, and the newest it reads.
-const FORMAT: u32 = 1;
+/// The newest format that this version reads: 1, and 2 of models whose columns have transforms or are drawn in, which
+/// readers of 1 would pass over in silence. What needs no 2 is written as 1.
+const FORMAT: u32 = 2;
 
 /// A model off the device: its plan, all its weights, and what belongs to its columns.
 #[derive(Clone, Debug)]
@@ -148,7 +149,7 @@ impl ModelFile {
     /// [`Error::Exists`] where the file exists and `force` is not set, [`Error::Io`] where it cannot be written.
     pub fn write(&self, path: &Path, force: bool) -> Result<()> {
         let header = Header {
-            format: FORMAT,
+            format: if self.x.need_a_newer_format() || self.y.need_a_newer_format() { FORMAT } else { 1 },
             spec: self.plan.spec.clone(),
             x: self.x.clone(),
             given: self.y.clone(),
@@ -264,14 +265,15 @@ mod tests {
             serde_json::from_str(&metadata.metadata().as_ref().unwrap()[KEY]).unwrap()
         };
         let plain = json(&file, "plain");
-        for key in ["columns", "standardize", "bounds", "given"] {
+        for key in ["columns", "standardize", "bounds", "given", "transforms", "squash"] {
             assert!(plain.get(key).is_none(), "{key} is left out where there is none");
         }
+        assert_eq!(plain["format"], 1);
         let bounds = vec![Bounds { lower: Some(1e-30), upper: Some(1e30) }, Bounds::default()];
-        file.x = Units { columns: vec!["a".into(), "b".into()], bounds, standardize: None };
+        file.x = Units { columns: vec!["a".into(), "b".into()], bounds, ..Units::default() };
         let standardize = Standardizer::fit(&[1.0, 3.0], 1).unwrap();
         let bounds = vec![Bounds { lower: None, upper: Some(7.0) }];
-        file.y = Units { columns: vec!["c".into()], bounds, standardize: Some(standardize) };
+        file.y = Units { columns: vec!["c".into()], bounds, standardize: Some(standardize), ..Units::default() };
         let full = json(&file, "full");
         assert_eq!(full["columns"], serde_json::json!(["a", "b"]));
         assert_eq!(full["bounds"], serde_json::json!([{"lower": 1e-30, "upper": 1e30}, {}]));
@@ -279,6 +281,13 @@ mod tests {
             "columns": ["c"], "bounds": [{"upper": 7.0}], "standardize": {"mean": [2.0], "scale": [1.0]}
         });
         assert_eq!(full["given"], given);
+        assert_eq!(full["format"], 1);
+        let robust = serde_json::json!({"kind": "robust", "center": 0.5, "scale": 2.0, "knee": 4.0, "pull": 1.0});
+        file.y.transforms = vec![serde_json::from_value(robust.clone()).unwrap()];
+        file.x.squash = Some(3.0);
+        let new = json(&file, "new");
+        assert_eq!((&new["format"], &new["squash"]), (&2.into(), &3.0.into()));
+        assert_eq!(new["given"]["transforms"], serde_json::json!([robust]));
         file.y.bounds.push(Bounds::default());
         assert!(file.check().unwrap_err().to_string().contains("bounds of the conditions"));
     }

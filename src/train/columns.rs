@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::{Config, Given, keys};
 use crate::data::Table;
-use crate::data::units::{Bounds, Units};
+use crate::data::units::{ColumnSetting, Units};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 
@@ -63,10 +63,10 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
     let (rows, columns) = joined(y, x, one_table)?;
     let bounds = match init {
         Some(file) => columns.carried(file)?.bounds,
-        None => columns.bounds(config)?,
+        None => columns.settings(config)?.iter().map(ColumnSetting::bounds).collect(),
     };
     // While rows are as they are in the files.
-    let units = Units { columns: columns.names(), bounds, standardize: None };
+    let units = Units { columns: columns.names(), bounds, ..Units::default() };
     if let Some(outside) = units.outside(rows.values()) {
         let file = if outside.column <= columns.cond_dim { given } else { path };
         return Err(outside.in_file(file, &columns.numbers));
@@ -158,22 +158,22 @@ impl RowColumns {
         columns.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Bounds of all columns of a row, as the settings name them; empty where there are none.
-    pub(super) fn bounds(&self, config: &Config) -> Result<Vec<Bounds>> {
+    /// What the settings say of each column of a row; empty where they say nothing.
+    pub(super) fn settings(&self, config: &Config) -> Result<Vec<ColumnSetting>> {
         if config.columns.is_empty() {
             return Ok(Vec::new());
         }
-        let mut bounds = vec![Bounds::default(); self.row()];
+        let mut settings = vec![ColumnSetting::default(); self.row()];
         let mut set_by: Vec<Option<&str>> = vec![None; self.row()];
         for (name, &column) in &config.columns {
             let j = self.find(name)?;
             if let Some(other) = set_by[j].replace(name) {
-                let what = format!("is the same column as `columns.{other}`; give both bounds under one name");
+                let what = format!("is the same column as `columns.{other}`; give all its settings under one name");
                 return Err(Error::config(format!("columns.{name}"), what));
             }
-            bounds[j] = column;
+            settings[j] = column;
         }
-        Ok(bounds)
+        Ok(settings)
     }
 
     /// The column of a row that a setting names: by its name, or by its number in its file (with [`PREFIX`] where the
@@ -204,6 +204,11 @@ impl RowColumns {
             let what = format!("the model has {model}, the data has {}", count(self.dim, self.cond_dim));
             return Err(Error::config("model.init", what));
         }
+        if self.cond_dim > 0 && file.y.squash != file.x.squash {
+            let what = "the model to start from draws its conditions and its columns in at different distances; a training \
+                        has one for both";
+            return Err(Error::config("data.squash", what));
+        }
         Ok(Units::join([&file.y, &file.x], [self.cond_dim, self.dim]))
     }
 }
@@ -213,6 +218,7 @@ mod tests {
     use super::*;
     use crate::config::preset::for_tables;
     use crate::config::{self, Preset};
+    use crate::data::Bounds;
     use crate::plan::Kind;
     use std::path::PathBuf;
 
@@ -238,7 +244,7 @@ mod tests {
     }
 
     fn bound(config: &mut Config, name: &str, lower: f64) {
-        config.columns.insert(name.into(), Bounds { lower: Some(lower), upper: None });
+        config.columns.insert(name.into(), Bounds { lower: Some(lower), upper: None }.into());
     }
 
     fn message(config: &Config, path: &Path) -> String {
@@ -324,7 +330,7 @@ mod tests {
         let mut config = for_tables();
         bound(&mut config, "a", 0.0);
         assert!(read(&config, &x, None).is_ok());
-        config.columns.insert("1".into(), Bounds { lower: None, upper: Some(9.0) });
+        config.columns.insert("1".into(), Bounds { lower: None, upper: Some(9.0) }.into());
         let text = message(&config, &x);
         assert!(text.contains("the same column") && text.contains("columns.a"), "{text}");
     }

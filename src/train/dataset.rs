@@ -10,8 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, Preset, preset};
 use crate::data::Shapes;
-use crate::data::standardize::Standardizer;
-use crate::data::units::Units;
+use crate::data::units::{ColumnSetting, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::flow::{Lanes, ModelFile};
@@ -71,6 +70,7 @@ impl Dataset {
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
+            held_out: Vec::new(),
             notes,
         };
         rows.prepare(config, None)
@@ -157,6 +157,8 @@ pub(super) struct Rows {
     coarse: Vec<usize>,
     train: Arc<[f32]>,
     test: Vec<f32>,
+    /// Which rows of the table are held out; empty where none is, or where they are no rows of the table.
+    held_out: Vec<bool>,
     notes: Vec<String>,
 }
 
@@ -186,38 +188,26 @@ impl Rows {
     /// Brings the rows to the units of the networks, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, columns, coarse, mut train, mut test, mut notes } = self;
+        let Self { name, columns, coarse, mut train, mut test, held_out, mut notes } = self;
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
         if tell {
             notes.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
+            notes.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
         }
-        let mut units = Units { columns: vec![], bounds: columns.bounds(config)?, standardize: None };
-        let standardize = match (config.data.standardize, &carried) {
-            (false, Some(carried)) if carried.standardize.is_some() => {
-                let what = "is false, but the model to start from standardises its columns; leave it out";
-                return Err(Error::config("data.standardize", what));
+        let settings = columns.settings(config)?;
+        let units = match carried {
+            Some(carried) => stays(config, &settings, carried)?,
+            None => {
+                // Simulated rows and those of the paper's data sets have the paper's units.
+                let standardize = config.data.standardize;
+                let wishes = Wishes { columns: settings, standardize, choose: tell, squash: config.squash() };
+                let (units, chosen) = Units::choose(row, &wishes, &train, &test)?;
+                notes.extend(notes::of_units(&chosen, &columns, &held_out));
+                units
             }
-            (standardize, _) => standardize,
         };
-        if let Some(carried) = carried {
-            if !units.bounds.is_empty() && units.bounds != carried.bounds {
-                let what = "the model to start from has other bounds, which stay with it; leave them out";
-                return Err(Error::config("columns", what));
-            }
-            units = Units { columns: vec![], ..carried };
-        } else if standardize {
-            units.standardize = Some(if units.bounds.is_empty() {
-                Standardizer::fit(&train, row)?
-            } else {
-                // The rows themselves are mapped and standardised in one go below, as where a training goes on: rounded
-                // in between, they would have other bits.
-                let mut mapped = train.to_vec();
-                units.apply(&mut mapped)?;
-                Standardizer::fit(&mapped, row)?
-            });
-        }
         // In place: nobody else has the rows yet.
         units.apply(Arc::make_mut(&mut train))?;
         let [y, x] = units.split_at(cond_dim);
@@ -241,6 +231,25 @@ impl Rows {
     }
 }
 
+/// The units of the model to start from, which stay with it: settings may not ask for others.
+fn stays(config: &Config, settings: &[ColumnSetting], carried: Units) -> Result<Units> {
+    if !config.data.standardize && carried.standardize.is_some() {
+        let what = "is false, but the model to start from standardises its columns; leave it out";
+        return Err(Error::config("data.standardize", what));
+    }
+    if let Some((c, setting)) = settings.iter().enumerate().find(|(c, setting)| !carried.agrees(*c, setting)) {
+        let name = carried.name(c);
+        let other = match carried.agrees(c, &ColumnSetting { transform: None, ..*setting }) {
+            true => {
+                format!("the model to start from has another transform of `{name}`, which stays with it; leave it out")
+            }
+            false => "the model to start from has other bounds, which stay with it; leave them out".into(),
+        };
+        return Err(Error::config("columns", other));
+    }
+    Ok(Units { columns: vec![], ..carried })
+}
+
 fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
     let data = &config.data;
     let observed = config.model.kind != Kind::Flow;
@@ -256,7 +265,15 @@ fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
         fill(Arc::make_mut(&mut train), 0);
         fill(Arc::make_mut(&mut test), TEST_FIRST_ROW);
     })?;
-    Ok(Rows { name: preset.name().into(), columns, coarse: Vec::new(), train, test: test.to_vec(), notes: Vec::new() })
+    Ok(Rows {
+        name: preset.name().into(),
+        columns,
+        coarse: Vec::new(),
+        train,
+        test: test.to_vec(),
+        held_out: Vec::new(),
+        notes: Vec::new(),
+    })
 }
 
 /// Room for `n` rows, or an error for a number that no machine holds.
@@ -312,27 +329,36 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     }
     let name = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
     let coarse = table.coarse().to_vec();
-    let (train, test) = split(table, rows, held_out, config.data.seed);
-    Ok(Rows { name, columns, coarse, train, test, notes })
+    let is_held_out = held_out_rows(rows, held_out, config.data.seed);
+    let (train, test) = split(table, rows, held_out, &is_held_out);
+    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, notes })
+}
+
+/// Which of `rows` rows are held out, `held_out` of them; empty where none is.
+fn held_out_rows(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
+    if held_out == 0 {
+        return Vec::new();
+    }
+    let mut is_held_out = vec![false; rows as usize];
+    for &row in &rng::permutation_on(seed, Stream::Split, 0, rows)[..held_out] {
+        is_held_out[row as usize] = true;
+    }
+    is_held_out
 }
 
 /// Training and held-out rows of the first `rows` rows of a table, both in the table's order.
-fn split(table: Table, rows: u32, held_out: usize, seed: u64) -> (Arc<[f32]>, Vec<f32>) {
+fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> (Arc<[f32]>, Vec<f32>) {
     let dim = table.dim();
     if held_out == 0 {
         let mut values = table.into_values();
         values.truncate(rows as usize * dim);
         return (values.into(), Vec::new());
     }
-    let mut is_held_out = vec![false; rows as usize];
-    for &row in &rng::permutation_on(seed, Stream::Split, 0, rows)[..held_out] {
-        is_held_out[row as usize] = true;
-    }
     let mut train: Arc<[f32]> = std::iter::repeat_n(0.0, (rows as usize - held_out) * dim).collect();
     let mut test = Vec::with_capacity(held_out * dim);
     let mut places = Arc::make_mut(&mut train).chunks_exact_mut(dim);
     for (row, held_out) in table.iter_rows().zip(is_held_out) {
-        match if held_out { None } else { places.next() } {
+        match if *held_out { None } else { places.next() } {
             Some(place) => place.copy_from_slice(row),
             None => test.extend_from_slice(row),
         }

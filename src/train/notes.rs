@@ -1,6 +1,11 @@
 //! What the user should know about the rows of a table before a model is trained on them.
 
+mod relations;
+
 use super::columns::RowColumns;
+pub(super) use relations::of_relations;
+
+use crate::data::units::{Choice, Chosen};
 use crate::plan::Kind;
 
 /// Fewer training rows than these teach nothing.
@@ -57,6 +62,58 @@ pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &RowC
     notes
 }
 
+/// Columns that are described; others are named.
+const DESCRIBED: usize = 3;
+/// Columns that are named; others are counted.
+const NAMED: usize = 12;
+
+/// Notes on columns that are not simply standardised, where nobody asked for it. `held_out` says which rows of the table
+/// the training rows are not; it is empty where they are all.
+pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<String> {
+    let described = |chosen: &&Chosen| {
+        let Chosen { column, extreme, usual: [low, high], .. } = chosen;
+        let times = match extreme.times {
+            1 => "once".into(),
+            2 => "twice".into(),
+            n => format!("{n} times"),
+        };
+        let (name, value, row) = (columns.label(*column), extreme.value, file_row(held_out, extreme.row));
+        match chosen.choice {
+            Choice::Softplus => name,
+            Choice::Robust => format!("{name} ({value} {times}, first in row {row}; the others from {low} to {high})"),
+            _ => format!("{name} (as far as {value}, {times}, first in row {row})"),
+        }
+    };
+    let of = |choice: Choice, why: &str| {
+        let all: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.choice == choice).collect();
+        let mut list: Vec<String> = all.iter().take(DESCRIBED).map(described).collect();
+        list.extend(all.iter().take(NAMED).skip(DESCRIBED).map(|chosen| columns.label(chosen.column)));
+        if all.len() > NAMED {
+            list.push(format!("and {} more", all.len() - NAMED));
+        }
+        (!all.is_empty())
+            .then(|| format!("{why}: {}; columns.NAME.transform=standardize keeps mean and deviation", list.join(", ")))
+    };
+    let notes = [
+        of(
+            Choice::Robust,
+            "values far from all others (codes for missing values? errors?) would hide the rest, so these columns are \
+             scaled by quantiles (robust)",
+        ),
+        of(Choice::Asinh, "heavy tails: these columns are drawn together by asinh"),
+        of(Choice::Softplus, "nearly linear far from their bound, so taken by softplus and not by the logarithm"),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+/// The number in the table, from 1, of a training row, from 0.
+fn file_row(held_out: &[bool], row: usize) -> usize {
+    match held_out.is_empty() {
+        true => row + 1,
+        false => held_out.iter().enumerate().filter(|(_, out)| !**out).nth(row).map_or(0, |(number, _)| number + 1),
+    }
+}
+
 /// Whether a column holds few different numbers, all of them whole.
 fn is_whole(values: &[f32], dim: usize, column: usize) -> bool {
     let most = values.len() / dim / 10;
@@ -80,6 +137,35 @@ mod tests {
     use crate::config::preset::for_tables;
     use crate::train::dataset::Dataset;
 
+    /// Two columns of 400 rows: of one a few values are far, the other has a heavy tail.
+    #[test]
+    fn columns_with_other_units_are_told_with_value_row_and_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = for_tables();
+        let path = folder.path().join("t.csv");
+        let waves = |i: i32, far: bool| {
+            let wave = f64::from(i * 7919 % 401) / 401.0 + 0.001;
+            let mag = if far { -9999.0 } else { 20.0 + (f64::from(i) * 0.37).sin() };
+            format!("{mag},{},{wave}\n", (8.0 * wave).exp())
+        };
+        let rows: String = (0..400).map(|i| waves(i, i % 40 == 5)).collect();
+        std::fs::write(&path, "mag,flux,u\n".to_owned() + &rows).unwrap();
+        config.data.path = Some(path);
+        let data = Dataset::load(&config, None).unwrap();
+        let notes = data.notes.join("\n");
+        let of = |name: &str| data.notes.iter().find(|note| note.contains(name)).cloned().unwrap_or_default();
+        assert_eq!(data.notes.len(), 2, "{notes}");
+        let mag = of("mag");
+        assert!(mag.contains("(robust): mag (-9999 ") && mag.contains("times, first in row 6;"), "{mag}");
+        assert!(mag.contains("from 19") && mag.contains("columns.NAME.transform=standardize"), "{mag}");
+        assert!(of("flux").contains("asinh: flux (as far as 29"), "{notes}");
+        for (name, setting) in [("mag", "standardize"), ("flux", "log")] {
+            let transform = serde_json::from_value(setting.into()).unwrap();
+            config.columns.insert(name.into(), crate::data::ColumnSetting { transform, ..Default::default() });
+        }
+        assert!(Dataset::load(&config, None).unwrap().notes.is_empty());
+    }
+
     #[test]
     fn columns_of_whole_numbers_and_constants_are_told() {
         let folder = tempfile::tempdir().unwrap();
@@ -87,9 +173,9 @@ mod tests {
         let path = folder.path().join("t.csv");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         config.data.path = Some(path.clone());
-        write(&(0..100).map(|i| format!("{},{}\n", 2 * i, 2 * i + 1)).collect::<String>());
+        write(&(0..100).map(|i| format!("{},{}\n", 2 * i, i * i)).collect::<String>());
         assert!(Dataset::load(&config, None).unwrap().notes.is_empty(), "all numbers are different");
-        let rows = (0..100).map(|i| format!("{},{},7\n", i % 4, f64::from(i % 4) + 0.5));
+        let rows = (0..100i32).map(|i| format!("{},{},7\n", i % 4, f64::from((i % 4).pow(2)) + 0.5));
         write(&("count,half,seven\n".to_owned() + &rows.collect::<String>()));
         let notes = Dataset::load(&config, None).unwrap().notes;
         assert!(notes.len() == 2 && notes[0].contains("only: count;"), "{notes:?}");

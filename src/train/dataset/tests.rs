@@ -66,7 +66,7 @@ fn batches_beyond_the_data_name_the_remedy() {
 fn the_split_keeps_every_row_once_and_in_order() {
     let values: Vec<f32> = (0..60).map(|v| v as f32).collect();
     let table = || Table::new(vec![], 2, values.clone()).unwrap();
-    let (train, test) = split(table(), 30, 7, 3);
+    let (train, test) = split(table(), 30, 7, &held_out_rows(30, 7, 3));
     assert_eq!((train.len(), test.len()), (46, 14));
     assert!(train.is_sorted() && test.is_sorted());
     let mut all = [&train[..], &test].concat();
@@ -77,7 +77,7 @@ fn the_split_keeps_every_row_once_and_in_order() {
         rng::permutation_on(3, Stream::Split, 0, 30)[..7].iter().map(|&r| 2.0 * r as f32).collect();
     named.sort_by(f32::total_cmp);
     assert_eq!(test.iter().step_by(2).copied().collect::<Vec<_>>(), named);
-    let (train, test) = split(table(), 20, 0, 3);
+    let (train, test) = split(table(), 20, 0, &[]);
     assert_eq!((&train[..], &test[..]), (&values[..40], &[][..]));
 }
 
@@ -98,7 +98,7 @@ fn conditional(folder: &Path) -> Config {
 fn conditions_stay_with_their_rows_and_have_units_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = conditional(folder.path());
-    config.columns.insert("exp".into(), Bounds { lower: Some(0.0), upper: None });
+    config.columns.insert("exp".into(), Bounds { lower: Some(0.0), upper: None }.into());
     let data = Dataset::load(&config, None).unwrap();
     assert_eq!((data.cond_dim, data.dim, data.train_rows(), data.test_rows()), (2, 2, 54, 6));
     assert_eq!(
@@ -145,7 +145,7 @@ fn the_fingerprint_covers_conditions_and_noise_leaves_them() {
 fn units_of_a_model_to_start_from_stay() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = conditional(folder.path());
-    config.columns.insert("square".into(), Bounds { lower: Some(-1.0), upper: None });
+    config.columns.insert("square".into(), Bounds { lower: Some(-1.0), upper: None }.into());
     let first = Dataset::load(&config, None).unwrap();
     let spec = crate::plan::Spec { kind: Kind::Hint, dim: 2, cond_dim: 2, width: 2, ..Default::default() };
     let plan: Arc<_> = crate::plan::Plan::new(&spec).unwrap().into();
@@ -161,7 +161,7 @@ fn units_of_a_model_to_start_from_stay() {
     std::fs::write(&path, text.replace("\n4.0,2,", "\n-4.0,2,").replace("\n4,2,", "\n-4,2,")).unwrap();
     let text = Dataset::load(&config, Some(&file)).unwrap_err().to_string();
     assert!(text.contains("t.csv: row 3, column 1 (`square`)") && text.contains("greater than -1"), "{text}");
-    config.columns.insert("square".into(), Bounds { lower: Some(-2.0), upper: None });
+    config.columns.insert("square".into(), Bounds { lower: Some(-2.0), upper: None }.into());
     std::fs::write(&path, "square,i,exp,later\n1,2,3,4\n5,6,7,8\n").unwrap();
     config.data.rows = None;
     assert!(Dataset::load(&config, Some(&file)).unwrap_err().to_string().contains("other bounds"));

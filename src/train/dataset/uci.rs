@@ -23,5 +23,6 @@ pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
         train.truncate(wanted * dim);
     }
     let columns = RowColumns::simulated(Vec::new(), columns);
-    Ok(Rows { name: preset.name().into(), columns, coarse: Vec::new(), train: train.into(), test, notes })
+    let (name, train) = (preset.name().into(), train.into());
+    Ok(Rows { name, columns, coarse: Vec::new(), train, test, held_out: Vec::new(), notes })
 }

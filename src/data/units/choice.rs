@@ -1,0 +1,94 @@
+//! What a user can say of a column: bounds, and a transform by name.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Bounds;
+
+/// Transforms by the names that settings have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// Bounds alone, if there are any: no standardisation.
+    None,
+    /// Mean and deviation.
+    Standardize,
+    /// Median and quantiles, far values drawn in.
+    Robust,
+    /// Linear about the centre, logarithmic in the tails.
+    Asinh,
+    /// `ln(x - lower)`, or `-ln(upper - x)`.
+    Log,
+    /// Logarithmic at one bound, linear far from it.
+    Softplus,
+    /// `ln((x - lower) / (upper - x))`.
+    Logit,
+    /// Quantiles to those of the normal distribution.
+    Rank,
+}
+
+impl Choice {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Standardize => "standardize",
+            Self::Robust => "robust",
+            Self::Asinh => "asinh",
+            Self::Log => "log",
+            Self::Softplus => "softplus",
+            Self::Logit => "logit",
+            Self::Rank => "rank",
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The settings of a column, `columns.NAME.*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnSetting {
+    /// No value is as small as this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<f64>,
+    /// No value is as large as this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upper: Option<f64>,
+    /// How the column is brought to the networks; absent: chosen from the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transform: Option<Choice>,
+}
+
+impl ColumnSetting {
+    /// Where the values can lie.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { lower: self.lower, upper: self.upper }
+    }
+
+    /// What is wrong with the setting: the key after the column's name, if it is one of them, and the words after it.
+    pub fn mistake(&self) -> Option<(&'static str, String)> {
+        if let Some(mistake) = self.bounds().mistake() {
+            return Some(("", mistake));
+        }
+        match (self.transform, self.lower, self.upper) {
+            (Some(choice @ (Choice::Log | Choice::Softplus)), Some(_), Some(_)) => {
+                let what =
+                    format!("is `{choice}`, which is for one bound, but there are two; take `logit` or leave it out");
+                Some((".transform", what))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Bounds> for ColumnSetting {
+    fn from(Bounds { lower, upper }: Bounds) -> Self {
+        Self { lower, upper, transform: None }
+    }
+}

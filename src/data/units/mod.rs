@@ -1,0 +1,402 @@
+//! What the columns of a table are to a model: their names, where their values can lie, and their way to the networks.
+//!
+//! A value goes through four steps, each an increasing function, in this order:
+//!
+//! 1. Bounds. A column with a bound is mapped to the whole line, so that a density over it ends where the values do and
+//!    samples never leave it: `ln(x - lower)`, `-ln(upper - x)`, or the logit `ln((x - lower) / (upper - x))`.
+//! 2. A [`Transform`] of what comes out, for columns with heavy tails or far values. Which one is a setting, or chosen
+//!    from the training rows by [`rule`].
+//! 3. Standardisation: `(u - mean) / scale`.
+//! 4. The squash: beyond `c` on either side, `c + r` becomes `c + ln(1 + r)`.
+//!
+//! Everything is computed in f64; what goes to the networks is f32. Densities and gradients have the Jacobian of all
+//! four.
+
+mod asinh;
+mod bounds;
+mod choice;
+mod fit;
+mod rank;
+mod robust;
+pub mod rule;
+mod softplus;
+mod squash;
+mod transform;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use asinh::Asinh;
+pub use bounds::Bounds;
+pub use choice::{Choice, ColumnSetting};
+pub use fit::{Chosen, Extreme, Wishes};
+pub use rank::Rank;
+pub use robust::Robust;
+pub use softplus::Softplus;
+pub use transform::Transform;
+
+use super::standardize::Standardizer;
+use crate::error::{Error, Result};
+
+/// The columns of x, or those of y, as a model knows them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Units {
+    /// Names of the columns; empty where they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Where the values of each column can lie; empty where none has a bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bounds>,
+    /// What happens to each column after its bounds; empty where nothing does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<Transform>,
+    /// Standardisation of the mapped values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standardize: Option<Standardizer>,
+    /// Where what is standardised begins to be drawn in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub squash: Option<f64>,
+}
+
+/// A value that lies outside of the bounds of its column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outside {
+    /// Row, counted from 1.
+    pub row: usize,
+    /// Column, counted from 1.
+    pub column: usize,
+    name: Option<String>,
+    what: String,
+}
+
+impl Outside {
+    /// As an error of a file, in which the columns have these numbers, from 1.
+    pub fn in_file(self, path: &Path, numbers: &[usize]) -> Error {
+        let Self { row, column, name, what } = self;
+        let column = numbers.get(column - 1).copied().unwrap_or(column);
+        Error::Cell { path: path.into(), row, column, name, what }
+    }
+}
+
+impl From<Outside> for Error {
+    fn from(Outside { row, column, name, what }: Outside) -> Self {
+        let name = name.unwrap_or_else(|| column.to_string());
+        Self::config(format!("columns.{name}"), format!("row {row}: {what}"))
+    }
+}
+
+impl Units {
+    /// The units of the columns of `rows`, row-major, of which there is at least one. The rows must lie inside the
+    /// bounds.
+    ///
+    /// # Errors
+    /// Those of [`Units::inner`] and [`Standardizer::fit`].
+    pub fn fit(columns: Vec<String>, bounds: Vec<Bounds>, dim: usize, standardize: bool, rows: &[f32]) -> Result<Self> {
+        let mut units = Self { columns, bounds, ..Self::default() };
+        if standardize {
+            units.standardize = Some(Standardizer::fit(&units.inner(rows)?, dim)?);
+        }
+        Ok(units)
+    }
+
+    /// What is wrong with these units for `dim` columns.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::Config`] with the part that does not fit; `what` says whose columns they are.
+    pub fn check(&self, dim: usize, what: &str) -> Result<()> {
+        let agree = |part: &str, got: usize| match got == dim {
+            true => Ok(()),
+            false => Err(Error::Shape { what: format!("{part} of {what}"), expected: dim, got }),
+        };
+        if !self.columns.is_empty() {
+            agree("column names", self.columns.len())?;
+        }
+        let mut seen = HashSet::new();
+        if let Some(name) = self.columns.iter().find(|name| !seen.insert(name.as_str())) {
+            let what = format!("two columns of {what} have the name `{name}`; they could not be told apart");
+            return Err(Error::config("columns", what));
+        }
+        if !self.bounds.is_empty() {
+            agree("bounds", self.bounds.len())?;
+        }
+        for (c, bounds) in self.bounds.iter().enumerate() {
+            if let Some(mistake) = bounds.mistake() {
+                return Err(Error::config(format!("columns.{}", self.name(c)), mistake));
+            }
+        }
+        if !self.transforms.is_empty() {
+            agree("transforms", self.transforms.len())?;
+        }
+        for (c, transform) in self.transforms.iter().enumerate() {
+            if let Some(mistake) = transform.mistake() {
+                return Err(Error::config(format!("columns.{}", self.name(c)), mistake));
+            }
+        }
+        if let Some(c) = self.squash.filter(|c| !(1e-3..=1e6).contains(c)) {
+            return Err(Error::config(
+                "squash",
+                format!("of {what} is {c}, must be at least 0.001 and at most 1000000"),
+            ));
+        }
+        let Some(s) = &self.standardize else { return Ok(()) };
+        agree("means of the standardisation", s.mean.len())?;
+        agree("scales of the standardisation", s.scale.len())?;
+        if let Some(none) = s.constant.iter().find(|&&c| c >= dim) {
+            let what = format!("`constant` tells of column {}, {what} has {dim}", none + 1);
+            return Err(Error::config("standardize", what));
+        }
+        match (0..dim).find_map(|c| Some((c, s.mistake(c)?))) {
+            None => Ok(()),
+            Some((c, mistake)) => Err(Error::config("standardize", format!("column `{}` {mistake}", self.name(c)))),
+        }
+    }
+
+    /// Name of column `c` (from 0), or its number (from 1).
+    pub fn name(&self, c: usize) -> String {
+        self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
+    }
+
+    /// Whether a reader who knows names, bounds and standardisation alone would take the columns for something else.
+    pub(crate) fn need_a_newer_format(&self) -> bool {
+        !self.transforms.is_empty() || self.squash.is_some()
+    }
+
+    /// The distance about a value of column `c` (from 0), in the user's units, that is one unit of the networks.
+    pub fn unit(&self, c: usize, x: f64) -> f64 {
+        let column = self.column(c);
+        column.scale / column.slope(x)
+    }
+
+    /// Whether column `c` is as a setting asks for. A transform may be none where the column had no scale for it.
+    pub(crate) fn agrees(&self, c: usize, setting: &ColumnSetting) -> bool {
+        let column = self.column(c);
+        let same = |wanted: Option<f64>, has: Option<f64>| wanted.is_none() || wanted == has;
+        let transform = match setting.transform {
+            None => true,
+            Some(Choice::Robust) => matches!(column.transform, Transform::Robust(_) | Transform::Identity),
+            Some(Choice::Asinh) => matches!(column.transform, Transform::Asinh(_) | Transform::Identity),
+            Some(Choice::Rank) => matches!(column.transform, Transform::Rank(_) | Transform::Identity),
+            Some(Choice::Softplus) => matches!(column.transform, Transform::Softplus(_)),
+            Some(Choice::Log | Choice::Logit) => column.transform.is_identity() && !column.bounds.is_none(),
+            Some(Choice::None) => column.transform.is_identity() && (column.mean, column.scale) == (0.0, 1.0),
+            Some(Choice::Standardize) => column.transform.is_identity(),
+        };
+        transform && same(setting.lower, column.bounds.lower) && same(setting.upper, column.bounds.upper)
+    }
+
+    /// The first of some values, row-major, that is outside of the bounds of its column.
+    pub fn outside(&self, rows: &[f32]) -> Option<Outside> {
+        let dim = self.bounds.len();
+        let bounded: Vec<usize> = (0..dim).filter(|&c| !self.bounds[c].is_none()).collect();
+        if bounded.is_empty() {
+            return None;
+        }
+        let wrong = |row: &[f32]| bounded.iter().copied().find(|&c| !self.bounds[c].holds(row[c].into()));
+        let (row, column) = rows.chunks_exact(dim).enumerate().find_map(|(r, row)| Some((r, wrong(row)?)))?;
+        let value = rows[row * dim + column];
+        let limit = |side, bound: Option<f64>| bound.map(|bound| format!("{side} than {bound}"));
+        let Bounds { lower, upper } = self.bounds[column];
+        let limits: Vec<_> = limit("greater", lower).into_iter().chain(limit("less", upper)).collect();
+        let what = format!("{value} must be {}, as the bounds of the column say", limits.join(" and "));
+        Some(Outside { row: row + 1, column: column + 1, name: self.columns.get(column).cloned(), what })
+    }
+
+    /// Rows in the units of the networks.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming row and column where a value is outside of its bounds.
+    pub fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
+        if self.are_plain() {
+            return Ok(rows.into());
+        }
+        let mut inner = rows.to_vec();
+        self.apply(&mut inner)?;
+        Ok(inner.into())
+    }
+
+    /// The same in place.
+    ///
+    /// # Errors
+    /// As those of [`Units::inner`].
+    pub(crate) fn apply(&self, rows: &mut [f32]) -> Result<()> {
+        if let Some(outside) = self.outside(rows) {
+            return Err(outside.into());
+        }
+        if !self.are_plain() {
+            self.each(rows, |x, column| column.inner(x.into()) as f32);
+        }
+        Ok(())
+    }
+
+    /// The units of the columns before `at`, and of those from it on.
+    pub(crate) fn split_at(&self, at: usize) -> [Self; 2] {
+        if at == 0 {
+            return [Self::default(), self.clone()];
+        }
+        fn halves<T: Clone>(values: &[T], at: usize) -> [Vec<T>; 2] {
+            let (left, right) = values.split_at(at.min(values.len()));
+            [left.to_vec(), right.to_vec()]
+        }
+        let [columns, other_columns] = halves(&self.columns, at);
+        let [bounds, other_bounds] = halves(&self.bounds, at);
+        let [transforms, other_transforms] = halves(&self.transforms, at);
+        let (standardize, other) = self.standardize.as_ref().map(|s| s.split_at(at)).unzip();
+        let part = |columns, bounds, transforms, standardize| {
+            Self { columns, bounds, transforms, standardize, squash: self.squash }.shortened()
+        };
+        [part(columns, bounds, transforms, standardize), part(other_columns, other_bounds, other_transforms, other)]
+    }
+
+    /// The units of some columns, then those of others, `dims` many. Of a squash there is one for all.
+    pub(crate) fn join(units: [&Self; 2], dims: [usize; 2]) -> Self {
+        fn filled<T: Clone + Default>(values: [&[T]; 2], dims: [usize; 2]) -> Vec<T> {
+            let some = values.into_iter().zip(dims);
+            some.flat_map(|(values, dim)| if values.is_empty() { vec![T::default(); dim] } else { values.to_vec() })
+                .collect()
+        }
+        let standardize = match (&units[0].standardize, &units[1].standardize) {
+            (None, None) => None,
+            (first, second) => {
+                let of = |s: &Option<Standardizer>, dim| s.clone().unwrap_or_else(|| Standardizer::none(dim));
+                Some(Standardizer::join(&of(first, dims[0]), &of(second, dims[1])))
+            }
+        };
+        let [first, second] = units;
+        let all = Self {
+            columns: [&first.columns[..], &second.columns[..]].concat(),
+            bounds: filled([&first.bounds, &second.bounds], dims),
+            transforms: filled([&first.transforms, &second.transforms], dims),
+            standardize,
+            squash: second.squash,
+        };
+        all.shortened()
+    }
+
+    /// The same without lists that say nothing.
+    fn shortened(mut self) -> Self {
+        if self.bounds.iter().all(Bounds::is_none) {
+            self.bounds.clear();
+        }
+        if self.transforms.iter().all(Transform::is_identity) {
+            self.transforms.clear();
+        }
+        self
+    }
+
+    /// Rows in the user's units, of rows in the units of the networks.
+    pub fn outer(&self, mut rows: Vec<f32>) -> Vec<f32> {
+        if !self.are_plain() {
+            self.each(&mut rows, |u, column| column.outer(u.into()));
+        }
+        rows
+    }
+
+    /// `log |d inner / d outer|` of each of some rows of `dim` columns in the user's units, which are inside the bounds.
+    pub fn log_jacobian(&self, rows: &[f32], dim: usize) -> impl Iterator<Item = f64> {
+        let scales = self.standardize.as_ref().map_or(0.0, Standardizer::ln_scale_sum);
+        let of_bounds = |row: &[f32]| -> f64 {
+            let slopes = self.bounds.iter().zip(row).filter(|(bounds, _)| !bounds.is_none());
+            slopes.map(|(bounds, &x)| bounds.slope(x.into()).ln()).sum()
+        };
+        let beyond: Vec<(usize, Column<'_>)> = if self.transforms.is_empty() && self.squash.is_none() {
+            Vec::new()
+        } else {
+            (0..dim).map(|c| (c, self.column(c))).collect()
+        };
+        rows.chunks_exact(dim).map(move |row| {
+            let rest: f64 = beyond.iter().map(|(c, column)| column.ln_slope_beyond(row[*c].into())).sum();
+            of_bounds(row) - scales + rest
+        })
+    }
+
+    /// Turns gradients with respect to rows in the units of the networks into those with respect to the same rows in
+    /// the user's units.
+    pub fn outer_gradient(&self, rows: &[f32], gradient: &mut [f32]) {
+        let mut rows = rows.iter();
+        if !self.are_plain() {
+            self.each(gradient, |d, column| {
+                let slope = rows.next().map_or(1.0, |&x| column.slope(x.into()));
+                (f64::from(d) * slope / column.scale) as f32
+            });
+        }
+    }
+
+    /// Whether the networks see the rows as they are.
+    fn are_plain(&self) -> bool {
+        self.bounds.is_empty() && self.transforms.is_empty() && self.standardize.is_none() && self.squash.is_none()
+    }
+
+    /// Everything about column `c`, from 0.
+    fn column(&self, c: usize) -> Column<'_> {
+        static IDENTITY: Transform = Transform::Identity;
+        let (mean, scale) = self.standardize.as_ref().map_or((0.0, 1.0), |s| (s.mean[c], s.scale[c]));
+        Column {
+            bounds: self.bounds.get(c).copied().unwrap_or_default(),
+            transform: self.transforms.get(c).unwrap_or(&IDENTITY),
+            mean,
+            scale,
+            squash: self.squash,
+        }
+    }
+
+    /// Changes every value, by its column.
+    fn each(&self, values: &mut [f32], mut f: impl FnMut(f32, &Column<'_>) -> f32) {
+        let standardized = self.standardize.as_ref().map_or(0, Standardizer::dim);
+        // A squash alone is the same for all columns.
+        let dim = self.bounds.len().max(self.transforms.len()).max(standardized).max(1);
+        let columns: Vec<Column<'_>> = (0..dim).map(|c| self.column(c)).collect();
+        for row in values.chunks_exact_mut(dim) {
+            for (value, column) in row.iter_mut().zip(&columns) {
+                *value = f(*value, column);
+            }
+        }
+    }
+}
+
+/// The way of one column.
+struct Column<'a> {
+    bounds: Bounds,
+    transform: &'a Transform,
+    mean: f64,
+    scale: f64,
+    squash: Option<f64>,
+}
+
+impl Column<'_> {
+    /// A value before the squash.
+    fn standardized(&self, x: f64) -> f64 {
+        (self.transform.map(self.bounds.map(x)) - self.mean) / self.scale
+    }
+
+    fn inner(&self, x: f64) -> f64 {
+        let u = self.standardized(x);
+        self.squash.map_or(u, |c| squash::draw_in(u, c, 1.0))
+    }
+
+    fn outer(&self, u: f64) -> f32 {
+        if u.is_infinite() && self.bounds.is_none() {
+            // The model has failed, which must be seen.
+            return u as f32;
+        }
+        let u = self.squash.map_or(u, |c| squash::let_out(u, c, 1.0));
+        self.bounds.unmap(self.transform.unmap(u * self.scale + self.mean))
+    }
+
+    /// Derivative of [`Column::inner`] times the scale.
+    fn slope(&self, x: f64) -> f64 {
+        let squash = self.squash.map_or(1.0, |c| squash::slope(self.standardized(x), c, 1.0));
+        self.bounds.slope(x) * self.transform.slope(self.bounds.map(x)) * squash
+    }
+
+    /// Logarithm of the derivative of transform and squash.
+    fn ln_slope_beyond(&self, x: f64) -> f64 {
+        let transform = if self.transform.is_identity() { 0.0 } else { self.transform.slope(self.bounds.map(x)).ln() };
+        transform + self.squash.map_or(0.0, |c| squash::slope(self.standardized(x), c, 1.0).ln())
+    }
+}
+
+#[cfg(test)]
+mod tests;
