@@ -5,17 +5,26 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::Units;
+use hintflow::data::{Units, side_by_side};
+use hintflow::eval::density::{ASTRONOMICAL, BEYOND, Density};
+use hintflow::eval::normal::{Bound, Shape, Verdict};
 use hintflow::flow::Given;
+use hintflow::flow::density::{Scored, Which, describe, samples_to_draw};
 use hintflow::plan::Kind;
+use hintflow::train::density::not_trained_on;
 use hintflow::{Flow, Result};
 
+use super::density::{SAMPLES, warn};
 use super::device::DeviceArgs;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
-Prints a table of what was checked and exits with 5 where a check fails.
-The last lines, without a verdict, tell how well the model fits these rows.
+Prints a table of what was checked and exits with 5 where a check fails. The lines that say `fits`, `poor` or
+FAILED tell how well the model fits these rows: whether z is standard normal in every column, and |z|^2
+chi-squared, but for chance; whether any row is more than 1,000 nats below a Gaussian fitted to the training rows;
+and how far out the farthest of up to 10,000 samples is. A poor fit is no failure.
+
+Of the table that the model was trained on, the rows that were held out are taken.
 
 Example:
   hintflow check runs/first table.csv";
@@ -37,6 +46,9 @@ pub(super) struct Check {
     run: PathBuf,
     #[command(flatten)]
     data: model::Data,
+    /// All rows of the table, those that the model was trained on too
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -45,48 +57,138 @@ pub(super) struct Check {
 struct Line {
     what: String,
     value: f64,
-    /// The largest good value; None for a line that only informs.
-    limit: Option<f64>,
+    limit: Limit,
+}
+
+/// What a value is held to.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// Nothing: the line only informs.
+    None,
+    /// What the arithmetic must keep to.
+    Error(f64),
+    /// What a model that fits keeps to, and where it is no model of these rows any more.
+    Fit(Bound),
 }
 
 impl Line {
     fn fails(&self) -> bool {
-        // A value that is no number compares with nothing, and fails.
-        self.limit.is_some_and(|limit| self.value.partial_cmp(&limit).is_none_or(Ordering::is_gt))
+        self.verdict() == "FAILED"
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.limit {
+            Limit::None => "",
+            // A value that is no number compares with nothing, and fails.
+            Limit::Error(limit) if self.value.partial_cmp(&limit).is_none_or(Ordering::is_gt) => "FAILED",
+            Limit::Error(_) => "ok",
+            Limit::Fit(bound) => match bound.verdict(self.value) {
+                Verdict::Fits => "fits",
+                Verdict::Poor => "poor",
+                Verdict::Failed => "FAILED",
+            },
+        }
     }
 }
 
 impl Check {
     pub(super) fn run(self) -> Done {
         let flow = model::load(&self.run, &self.device)?;
-        let model::Rows { mut x, y } = self.data.rows_for(&flow)?;
-        let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
-        let rows = x.len() / dim;
-        if rows > ROWS {
-            tracing::info!("checking the first {ROWS} of {rows} rows");
-            x.truncate(ROWS * dim);
-        }
-        let mut y = model::one_each(&y, rows.min(ROWS), conditions);
-        y.truncate(ROWS * conditions);
-        let lines = lines(&flow, &x, &y)?;
+        let rows = self.rows(&flow)?;
+        let (lines, words, density) = lines(&flow, &rows)?;
         let mut out = output::stdout();
         writeln!(out, "{:58} {:>11} {:>9}  verdict", "check", "value", "limit")?;
         for line in &lines {
-            let limit = line.limit.map_or(String::new(), |limit| format!("{limit:.1e}"));
-            let verdict = match line.limit {
-                Some(_) if line.fails() => "FAILED",
-                Some(_) => "ok",
-                None => "",
+            let limit = match line.limit {
+                Limit::None => String::new(),
+                Limit::Error(limit) | Limit::Fit(Bound { good: limit, .. }) => format!("{limit:.1e}"),
             };
+            let verdict = line.verdict();
             writeln!(out, "{}", format!("{:58} {:>11.3e} {limit:>9}  {verdict}", line.what, line.value).trim_end())?;
         }
+        writeln!(out)?;
+        for line in words.iter().chain(&density.in_words()) {
+            writeln!(out, "{line}")?;
+        }
         output::finish(out)?;
+        warn(&density);
+        warn_of_shape(&lines);
         Ok(if lines.iter().any(Line::fails) { FAILED } else { 0 })
+    }
+
+    /// The rows to look at: by default, those that the model was not trained on.
+    fn rows(&self, flow: &Flow) -> Result<Looked> {
+        let model::Rows { x, y } = self.data.rows_for(flow)?;
+        let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
+        let rows = x.len() / dim;
+        let y = model::one_each(&y, rows, conditions);
+        let file = self.data.path.display();
+        let own = flow.training().and_then(|training| not_trained_on(training, &side_by_side(&y, &x, rows)));
+        let (of, mut chosen) = match own {
+            Some(own) if !self.all && !own.is_empty() => {
+                let plural = if own.len() == 1 { "row" } else { "rows" };
+                tracing::info!(
+                    "{file} is the table of the training: checking the {} {plural} of {rows} that the model was not trained on \
+                     (--all takes all)",
+                    own.len()
+                );
+                (format!("held-out rows of {file}"), own)
+            }
+            own => {
+                if own.is_some() {
+                    tracing::info!("the model was trained on rows of {file}, which says less of others");
+                }
+                (format!("rows of {file}"), (0..rows).collect())
+            }
+        };
+        if chosen.len() > ROWS {
+            tracing::info!("checking the first {ROWS} of {} rows", chosen.len());
+            chosen.truncate(ROWS);
+        }
+        let of_rows = |values: &[f32], columns: usize| {
+            chosen.iter().flat_map(|&row| &values[row * columns..][..columns]).copied().collect()
+        };
+        let (x, y) = (of_rows(&x, dim), of_rows(&y, conditions));
+        Ok(Looked { of, x, y, numbers: chosen.iter().map(|row| row + 1).collect() })
     }
 }
 
-/// The checks of rows x, given as many rows y where the model is conditional.
-fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
+/// Rows that are looked at.
+struct Looked {
+    /// Whose they are.
+    of: String,
+    x: Vec<f32>,
+    /// As many rows where the model is conditional.
+    y: Vec<f32>,
+    /// Their numbers in the file, from 1.
+    numbers: Vec<usize>,
+}
+
+/// Says which lines do not fit, and what that means.
+fn warn_of_shape(lines: &[Line]) {
+    for line in lines.iter().filter(|line| line.what.starts_with(DISTANCE)) {
+        let what = line.what.trim_start_matches(DISTANCE).trim();
+        match line.verdict() {
+            "poor" => tracing::warn!(
+                "the distribution of {what} is {:.2} off: the model fits these rows, but not closely; more epochs, blocks or \
+                 rows may help",
+                line.value
+            ),
+            "FAILED" => tracing::warn!(
+                "the distribution of {what} is {:.2} off: the model has not learnt such rows; its densities are not theirs",
+                line.value
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// How lines about the shape of z begin.
+const DISTANCE: &str = "distance of";
+
+/// The checks of some rows, the shape of z in words, and their densities.
+fn lines(flow: &Flow, looked: &Looked) -> Result<(Vec<Line>, Vec<String>, Density)> {
+    let Looked { of, x, y, numbers } = looked;
     let (n, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
     let given = flow.given(y)?;
     let encoded = given.encode(x)?;
@@ -127,10 +229,10 @@ fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
         tracing::warn!("not checked by steps: every row is too close to a bound for 32-bit floats");
     }
     let line = |what: String, value, limit| Line { what, value, limit };
-    let mut lines = vec![line(format!("densities that are not finite, of {rows}"), infinite as f64, Some(0.0))];
+    let mut lines = vec![line(format!("densities that are not finite, of {rows}"), infinite as f64, Limit::Error(0.0))];
     if checkable {
         let what = format!("decode(encode(x)) - x, to the deviation; worst {}", name(worst_column));
-        lines.push(line(what, worst, Some(ROUND_TRIP)));
+        lines.push(line(what, worst, Limit::Error(ROUND_TRIP)));
         if flow.units().standardize.is_none() && scales.scale[worst_column] < 1e-3 && worst > ROUND_TRIP {
             tracing::warn!(
                 "the model does not standardise its columns, and {} varies less than the model rounds; train with \
@@ -142,28 +244,54 @@ fn lines(flow: &Flow, x: &[f32], y: &[f32]) -> Result<Vec<Line>> {
     lines.push(line(
         format!("log-det - log|det of the Jacobian|, {looked_at} rows"),
         log_det_error,
-        Some(1e-3 * n as f64 + 1e-4 * f64::from(log_det_size)),
+        Limit::Error(1e-3 * n as f64 + 1e-4 * f64::from(log_det_size)),
     ));
     if checkable {
         lines.push(line(
             format!("Jacobian - finite differences, to its norm, {looked_at} rows"),
             // The median: a difference across a kink of a ReLU says nothing.
             differences[differences.len() / 2],
-            Some(2e-2),
+            Limit::Error(2e-2),
         ));
     }
     let of_lanes = match flow.spec().kind {
-        Kind::Flow | Kind::Cinn => vec![("z", encoded.z)],
-        Kind::Hint => vec![("z_y", flow.encode_joint(y, x)?.y.z), ("z_x", encoded.z)],
+        Kind::Flow | Kind::Cinn => vec![("z", n, encoded.z)],
+        Kind::Hint => vec![("z_y", c, flow.encode_joint(y, x)?.y.z), ("z_x", n, encoded.z)],
     };
-    for (name, z) in of_lanes {
+    let mut words = Vec::new();
+    for (name, columns, z) in of_lanes {
         let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / z.len() as f64;
         let latent_mean = mean(&mut z.iter().map(|&z| f64::from(z)));
         let deviation = mean(&mut z.iter().map(|&z| (f64::from(z) - latent_mean).powi(2))).sqrt();
-        lines.push(line(format!("mean of {name} (a good fit: 0)"), latent_mean, None));
-        lines.push(line(format!("deviation of {name} (a good fit: 1)"), deviation, None));
+        lines.push(line(format!("mean of {name} (a good fit: 0)"), latent_mean, Limit::None));
+        lines.push(line(format!("deviation of {name} (a good fit: 1)"), deviation, Limit::None));
+        if let Some(shape) = Shape::of(&z, columns) {
+            let [of_column, of_square] = shape.bounds.map(Limit::Fit);
+            let worst = format!("column {} of {name}", shape.column + 1);
+            lines.push(line(format!("{DISTANCE} {worst} (the worst) from a normal"), shape.distance, of_column));
+            lines.push(line(format!("{DISTANCE} |{name}|^2 from chi-squared"), shape.square, of_square));
+            let [low, middle, high] = shape.quantiles;
+            words.push(format!(
+                "{worst}: 1%, 50% and 99% quantiles {low:.2}, {middle:.2}, {high:.2} (normal: -2.33, 0, 2.33)"
+            ));
+            let [low, middle, high] = shape.squares;
+            words.push(format!(
+                "|{name}|^2: 1%, 50% and 99% quantiles {low:.2}, {middle:.2}, {high:.2} (mean of a good fit: {columns})"
+            ));
+        }
     }
-    Ok(lines)
+    let scored = Scored { of, which: Which::Posterior, y, x, log_prob: &densities, numbers: Some(numbers) };
+    let density = describe(flow, flow.training(), scored, samples_to_draw(flow, SAMPLES))?;
+    if let Some(below) = &density.gaussian {
+        let none = Limit::Fit(Bound { good: 0.0, failure: 0.0 });
+        lines.push(line("rows more than 1,000 nats below a Gaussian".into(), below.broken as f64, none));
+    }
+    if let Some(samples) = &density.samples {
+        let bound = Limit::Fit(Bound { good: BEYOND, failure: ASTRONOMICAL });
+        let farthest = if samples.not_finite > 0 { f64::NAN } else { samples.farthest };
+        lines.push(line("how far out the farthest sample is (training rows: 1)".into(), farthest, bound));
+    }
+    Ok((lines, words, density))
 }
 
 /// dz/dx at one row, row-major (N, N), from the backward pass.
@@ -356,7 +484,12 @@ mod tests {
 
     #[test]
     fn a_value_that_is_no_number_fails() {
-        let line = |value| Line { what: String::new(), value, limit: Some(1.0) };
-        assert!(line(f64::NAN).fails() && line(2.0).fails() && !line(1.0).fails());
+        let bound = Bound { good: 1.0, failure: 2.0 };
+        for limit in [Limit::Error(1.0), Limit::Fit(bound)] {
+            let line = |value| Line { what: String::new(), value, limit };
+            assert!(line(f64::NAN).fails() && line(2.5).fails() && !line(1.0).fails());
+        }
+        let verdict = |value| Line { what: String::new(), value, limit: Limit::Fit(bound) }.verdict();
+        assert_eq!([1.0, 2.0, 3.0].map(verdict), ["fits", "poor", "FAILED"]);
     }
 }

@@ -11,7 +11,7 @@ use hintflow::{Error, Result};
 
 use super::device::{self, DeviceArgs};
 use super::progress::Shown;
-use super::{Done, interrupt, output};
+use super::{Done, density, interrupt, output};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -140,6 +140,9 @@ impl Train {
         }
         if let Some(ll) = outcome.kept.map_or(outcome.last.and_then(|report| report.ll), |kept| kept.ll) {
             tracing::info!("finished: held-out rows: {}", shown.score(ll));
+        }
+        if let Some(found) = &outcome.density {
+            density::tell(found);
         }
         output::line(&folder.to_string())?;
         Ok(0)

@@ -156,7 +156,7 @@ impl FlowBuilder {
         }
         let plan = Arc::new(Plan::new(&self.spec()?)?);
         let weights = init::weights(&plan, self.seed, self.init_sigma);
-        let file = ModelFile { plan, weights, x: self.x, y: self.y, evidence: None };
+        let file = ModelFile { plan, weights, x: self.x, y: self.y, evidence: None, training: None };
         Ok(Flow::from_file(file, engine)?.with_memory(self.memory))
     }
 }

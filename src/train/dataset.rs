@@ -174,12 +174,7 @@ impl Rows {
 
     /// SHA-256 of training and held-out rows.
     pub(super) fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(table::fingerprint(self.columns.row(), &self.train));
-        if !self.test.is_empty() {
-            hash.update(table::fingerprint(self.columns.row(), &self.test));
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        fingerprint(self.columns.row(), &self.train, &self.test)
     }
 
     /// Brings the rows to the units of the networks, and adds the test noise.
@@ -238,6 +233,16 @@ impl Rows {
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
         Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes })
     }
+}
+
+/// SHA-256 of training and held-out rows of so many columns.
+pub(super) fn fingerprint(columns: usize, train: &[f32], test: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(table::fingerprint(columns, train));
+    if !test.is_empty() {
+        hash.update(table::fingerprint(columns, test));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
@@ -315,6 +320,15 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     Ok(Rows { name, columns, coarse, train, test, notes })
 }
 
+/// Which of the first `rows` rows of a table are held out.
+pub(super) fn is_held_out(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
+    let mut is_held_out = vec![false; rows as usize];
+    for &row in &rng::permutation_on(seed, Stream::Split, 0, rows)[..held_out] {
+        is_held_out[row as usize] = true;
+    }
+    is_held_out
+}
+
 /// Training and held-out rows of the first `rows` rows of a table, both in the table's order.
 fn split(table: Table, rows: u32, held_out: usize, seed: u64) -> (Arc<[f32]>, Vec<f32>) {
     let dim = table.dim();
@@ -323,10 +337,7 @@ fn split(table: Table, rows: u32, held_out: usize, seed: u64) -> (Arc<[f32]>, Ve
         values.truncate(rows as usize * dim);
         return (values.into(), Vec::new());
     }
-    let mut is_held_out = vec![false; rows as usize];
-    for &row in &rng::permutation_on(seed, Stream::Split, 0, rows)[..held_out] {
-        is_held_out[row as usize] = true;
-    }
+    let is_held_out = is_held_out(rows, held_out, seed);
     let mut train: Arc<[f32]> = std::iter::repeat_n(0.0, (rows as usize - held_out) * dim).collect();
     let mut test = Vec::with_capacity(held_out * dim);
     let mut places = Arc::make_mut(&mut train).chunks_exact_mut(dim);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::atomic::write_atomic;
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
+use crate::eval::density::Density;
 use crate::plan::Spec;
 
 /// Facts about a run. Written when it begins and when it ends.
@@ -44,6 +45,8 @@ pub struct Manifest {
     pub stopped_early: bool,
     /// LL of the held-out rows: of the model that was kept, or after the last epoch so far.
     pub ll: Option<f64>,
+    /// Log-densities of the held-out rows, and samples, of the model that was kept; none before the end.
+    pub density: Option<Density>,
 }
 
 /// Facts about the data of a run.
