@@ -105,6 +105,15 @@ pub(super) fn rows(path: &Path) -> Option<Rows> {
     read::<Facts>(path).map(|facts| facts.data)
 }
 
+/// What a manifest says of the densities of its run's model.
+pub(super) fn density(path: &Path) -> Option<Density> {
+    #[derive(Deserialize)]
+    struct Facts {
+        density: Option<Density>,
+    }
+    read::<Facts>(path)?.density
+}
+
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }

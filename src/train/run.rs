@@ -74,7 +74,7 @@ pub struct Outcome {
     pub last: Option<EpochReport>,
     /// The model that was kept, where the training is over and its checkpoint there.
     pub kept: Option<Kept>,
-    /// Log-densities of the held-out rows, and samples, where this process ended the training.
+    /// Log-densities of the held-out rows, and samples, of the model that was kept, where the training is over.
     pub density: Option<Density>,
 }
 
@@ -178,7 +178,8 @@ pub fn resume(
             .transpose()?;
         observer.note(&already_finished(&folder, &config, kept));
         let step = state.map_or(0, |state| state.position.step);
-        return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density: None });
+        let density = manifest::density(&folder.manifest());
+        return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density });
     }
     absolute(&mut config)?;
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.

@@ -55,6 +55,10 @@ fn a_training_ends_with_its_worst_rows_and_samples() {
     let mean = density["mean"].as_f64().unwrap();
     let ll = manifest["ll"].as_f64().unwrap();
     assert!((mean - 3.0 * (ll - 0.918_938_5)).abs() < 1e-3, "{mean} {ll}");
+    // A run that has nothing left to do tells it again.
+    let again = place.line("train --resume run --device cpu").good().stderr;
+    holds(&again, &WORDS);
+    holds(&again, &["held-out rows of table.csv: log-density: rows 12  mean"]);
     // Without held-out rows it is about others, and says so.
     let done = place.line(&format!("train table.csv --out all {TRAIN} --set data.validation=0")).good();
     holds(&done.stderr, &["training rows (none are held out): log-density: rows 120"]);

@@ -10,7 +10,7 @@
 mod training;
 mod words;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use training::{Gaussian, HeldOut, TrainingRows};
 
@@ -31,7 +31,7 @@ pub const ASTRONOMICAL: f64 = 1e6;
 const NAMED: usize = 3;
 
 /// The log-densities of some rows. Nats, in the user's units.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Density {
     /// Whose they are, for example "held-out rows".
     pub of: String,
@@ -53,7 +53,7 @@ pub struct Density {
 }
 
 /// Mean, median and ends of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Middle {
     /// The mean.
     pub mean: f64,
@@ -66,16 +66,17 @@ pub struct Middle {
 }
 
 /// A row and its log-density.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its number, from 1.
     pub row: usize,
-    /// Its log-density; `null` in JSON where it is no number.
+    /// Its log-density; `null` in JSON where it is no finite number.
+    #[serde(deserialize_with = "nan_of_null")]
     pub log_prob: f64,
 }
 
 /// Few rows that make the mean what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     /// How many.
     pub rows: usize,
@@ -86,7 +87,7 @@ pub struct Carried {
 }
 
 /// Rows against a Gaussian fitted to the training rows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Below {
     /// Rows that were compared.
     pub rows: usize,
@@ -97,11 +98,12 @@ pub struct Below {
     /// The row furthest below: its number, and its log-density less that of the Gaussian.
     pub furthest: Option<Row>,
     /// Median of the log-densities less those of the Gaussian.
+    #[serde(deserialize_with = "nan_of_null")]
     pub median: f64,
 }
 
 /// Samples against where the training rows end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// How many were drawn.
     pub drawn: usize,
@@ -192,6 +194,11 @@ impl Samples {
             }
         }
     }
+}
+
+/// JSON has no word for what is no number.
+fn nan_of_null<'de, D: Deserializer<'de>>(json: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(json)?.unwrap_or(f64::NAN))
 }
 
 /// Of sorted numbers.

@@ -66,8 +66,13 @@ fn what_is_no_number_is_counted_and_comes_first() {
     // None at all.
     let none = Density::of("rows", &[f32::NAN], None);
     assert_eq!((none.middle, none.summary()), (None, "rows 1  finite 0".into()));
+    let (_, log_prob) = most_right(10, &[]);
+    let known = compared(&log_prob, &log_prob);
+    assert_eq!(serde_json::from_str::<Density>(&serde_json::to_string(&known).unwrap()).unwrap(), known);
     let json = serde_json::to_value(&none).unwrap();
     assert!(json["worst"][0]["log_prob"].is_null() && json.get("mean").is_none(), "{json}");
+    let back: Density = serde_json::from_value(json).unwrap();
+    assert!(back.worst[0].log_prob.is_nan() && back.middle.is_none() && back.in_words() == none.in_words());
     assert_eq!(Density::of("rows", &[], None).in_words(), ["rows: log-density: rows 0"]);
 }
 
