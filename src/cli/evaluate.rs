@@ -7,10 +7,11 @@ use clap::Args;
 use hintflow::measure::{self, Metric, Protocol, Scores};
 use hintflow::report::grouped;
 use hintflow::train::folder::read_model;
-use hintflow::train::{Dataset, run};
+use hintflow::train::{Dataset, density, run};
 use hintflow::{Error, Flow};
 use indicatif::ProgressBar;
 
+use super::density::{SAMPLES, warn};
 use super::device::DeviceArgs;
 use super::logging::BARS;
 use super::{Done, output};
@@ -23,6 +24,9 @@ Measures that apply to the data set of the run:
                fit samples best; Corr
   tables, UCI  log-likelihood and LL of held-out rows; MMD and Corr against
                them, of standardised columns
+
+Then median and worst of the log-densities, how many rows are far below a Gaussian, and
+how many samples lie far outside of the data: what a mean hides.
 
 LL is in nats per column without the constant -log(2 pi)/2, as in the paper; the
 log-likelihood in nats per row with it. The numbers of draws are the paper's, but
@@ -110,6 +114,8 @@ impl Evaluate {
             Ok(())
         };
         let scores = measure::measure(&flow, &config, &data, &protocol, &self.run.join("abc"), &mut tell)?;
+        tell("median and worst of the log-densities")?;
+        let density = density::held_out(&flow, &data, &config, flow.training(), SAMPLES)?;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
@@ -123,13 +129,18 @@ impl Evaluate {
             tracing::warn!("there is a single row to compare with, which has no MMD and no correlations");
         }
         match self.json {
-            true => output::line(&serde_json::json!({ "scores": scores, "protocol": used }).to_string())?,
+            true => {
+                let all = serde_json::json!({ "scores": scores, "protocol": used, "density": density });
+                output::line(&all.to_string())?;
+            }
             false => {
                 let how = how(&scores, &used, has_abc);
                 let perfect = perfect(&scores, &used, has_abc);
-                output::line(&format!("{}\nMeasured on {device}{how}.{perfect}", lines(&scores)))?;
+                let words = density.in_words().join("\n");
+                output::line(&format!("{}\nMeasured on {device}{how}.{perfect}\n\n{words}", lines(&scores)))?;
             }
         }
+        warn(&density);
         Ok(0)
     }
 

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use hintflow::data::{Table, Units, check_table_output, write_vector};
+use hintflow::flow::density::{Scored, Which, describe, samples_to_draw};
 use hintflow::plan::Kind;
 use hintflow::{Error, Flow, Result};
 
+use super::density::SAMPLES;
 use super::device::DeviceArgs;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
-Without -o, stdout carries one log-density per row. With -o, the file does, and stdout carries a summary.
+Without -o, stdout carries one log-density per row. With -o, the file does, and stdout carries a summary: mean and
+median, the lowest rows by number, and, where the model remembers its training rows, how many rows are more than 10 nats
+below a Gaussian fitted to those, and how many of up to 10,000 samples lie far outside of them.
 Log-densities are in nats, in the units of the data; outside of the bounds of a column they are -inf.
 
 Examples:
@@ -61,32 +65,45 @@ impl LogProb {
             output::distinct(&[("-o", path)], &self.data.inputs())?;
         }
         let flow = model::load(&self.run, &self.device)?;
-        let (mut densities, outside) = self.densities(&flow)?;
-        output::warn_not_finite("log-densities", 1, &densities);
-        outside.into_iter().for_each(|row| densities[row] = f32::NEG_INFINITY);
-        let summary = summary(&densities);
+        let Scores { which, x, y, mut log_prob, outside } = self.scores(&flow)?;
+        output::warn_not_finite("log-densities", 1, &log_prob);
+        outside.into_iter().for_each(|row| log_prob[row] = f32::NEG_INFINITY);
+        let of = format!("rows of {}", self.data.path.display());
+        let scored = Scored { of: &of, which, y: &y, x: &x, log_prob: &log_prob, numbers: None };
+        let density = describe(&flow, flow.training(), scored, samples_to_draw(&flow, SAMPLES))?;
+        let words = std::iter::once(density.summary()).chain(density.details());
         match &self.output {
             Some(path) => {
-                write_vector(path, "log_prob", &densities, self.force)?;
-                output::line(&summary)?;
+                write_vector(path, "log_prob", &log_prob, self.force)?;
+                output::line(&words.collect::<Vec<_>>().join("\n"))?;
             }
             None => {
                 let mut out = output::stdout();
-                for density in &densities {
+                for density in &log_prob {
                     writeln!(out, "{density}")?;
                 }
                 output::finish(out)?;
-                tracing::info!("{summary}");
+                words.for_each(|line| tracing::info!("{line}"));
             }
         }
+        // Those that are no numbers are told above.
+        density.warnings().iter().for_each(|text| tracing::warn!("{text}"));
         Ok(0)
     }
 }
 
+/// Rows and their log-densities.
+struct Scores {
+    which: Which,
+    x: Vec<f32>,
+    y: Vec<f32>,
+    log_prob: Vec<f32>,
+    /// The numbers, from 0, of rows outside of the bounds that the model knows: their densities mean nothing.
+    outside: Vec<usize>,
+}
+
 impl LogProb {
-    /// Log-densities of the rows, and the numbers, from 0, of those outside of the bounds that the model knows: theirs
-    /// mean nothing.
-    fn densities(&self, flow: &Flow) -> Result<(Vec<f32>, Vec<usize>)> {
+    fn scores(&self, flow: &Flow) -> Result<Scores> {
         let kind = flow.spec().kind;
         if let (Some(of @ (Of::Joint | Of::Evidence)), Kind::Flow | Kind::Cinn) = (self.of, kind) {
             let what = format!("is {of:?}, but the model is a `{}`; only a `hint` knows it", kind.name());
@@ -95,7 +112,8 @@ impl LogProb {
         let of_y = flow.units_of_conditions();
         if let Some(Of::Evidence) = self.of {
             let (y, outside) = moved_inside(of_y, self.data.conditions_for(flow)?, &self.data.path);
-            return Ok((flow.log_evidence(&y)?, outside));
+            let log_prob = flow.log_evidence(&y)?;
+            return Ok(Scores { which: Which::Evidence, x: Vec::new(), y, log_prob, outside });
         }
         let model::Tables { x, y } = self.data.tables_for(flow)?;
         let rows = x.rows;
@@ -105,13 +123,15 @@ impl LogProb {
                 let (y, also) = moved_inside(of_y, y, self.data.path_of_y());
                 let c = flow.spec().cond_dim as usize;
                 outside.extend(if y.len() == c && !also.is_empty() { (0..rows).collect() } else { also });
-                Ok((flow.log_prob_joint(&model::one_each(&y, rows, c), &x)?, outside))
+                let log_prob = flow.log_prob_joint(&model::one_each(&y, rows, c), &x)?;
+                Ok(Scores { which: Which::Joint, x, y, log_prob, outside })
             }
             (_, y) => {
                 // Given what cannot be, there is no density.
                 self.data.possible(flow, y.as_ref())?;
                 let y = y.map(Table::into_values).unwrap_or_default();
-                Ok((flow.given(&y)?.log_prob(&x)?, outside))
+                let log_prob = flow.given(&y)?.log_prob(&x)?;
+                Ok(Scores { which: Which::Posterior, x, y, log_prob, outside })
             }
         }
     }
@@ -142,33 +162,4 @@ fn moved_inside(units: &Units, table: Table, path: &Path) -> (Vec<f32>, Vec<usiz
         );
     }
     (values, outside)
-}
-
-/// Mean and range, of the rows whose density is a number.
-fn summary(densities: &[f32]) -> String {
-    let finite: Vec<f32> = densities.iter().copied().filter(|d| d.is_finite()).collect();
-    let rows = match densities.len() {
-        rows if rows == finite.len() => format!("rows {rows}"),
-        rows => format!("rows {rows}  finite {}", finite.len()),
-    };
-    if finite.is_empty() {
-        return rows;
-    }
-    let mean = finite.iter().map(|&d| f64::from(d)).sum::<f64>() / finite.len() as f64;
-    let low = finite.iter().copied().fold(f32::INFINITY, f32::min);
-    let high = finite.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    format!("{rows}  mean {mean:.6}  min {low:.6}  max {high:.6}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::summary;
-
-    #[test]
-    fn only_finite_densities_are_summed_up() {
-        assert_eq!(summary(&[1.0, 3.0]), "rows 2  mean 2.000000  min 1.000000  max 3.000000");
-        let some = summary(&[1.0, f32::NEG_INFINITY, f32::NAN]);
-        assert_eq!(some, "rows 3  finite 1  mean 1.000000  min 1.000000  max 1.000000");
-        assert_eq!(summary(&[f32::NAN]), "rows 1  finite 0");
-    }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod decode;
+mod density;
 mod device;
 mod devices;
 mod encode;

@@ -11,7 +11,7 @@ use hintflow::{Error, Result};
 
 use super::device::{self, DeviceArgs};
 use super::progress::Shown;
-use super::{Done, interrupt, output};
+use super::{Done, density, interrupt, output};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -31,7 +31,9 @@ Settings: defaults < --config < environment (HINTFLOW_TRAIN__LR=0.001) < flags <
 const OF_LL: &str = "\
 LL in messages and metrics.csv is the mean log-density of the held-out rows in nats, divided by
 the number of columns and without the constant -log(2 pi)/2 of each, as in the paper. `log-prob`
-reports log-densities of whole rows; their mean is columns * (LL - 0.919).";
+reports log-densities of whole rows; their mean is columns * (LL - 0.919). The last words give the median
+beside it, the lowest rows by number (of a table, that in the file), how many rows are more than 10 nats below
+a Gaussian fitted to the training rows, and how many samples lie far outside of those.";
 
 /// Train a model on a data set of the paper or a table
 #[derive(Args)]
@@ -140,6 +142,9 @@ impl Train {
         }
         if let Some(ll) = outcome.kept.map_or(outcome.last.and_then(|report| report.ll), |kept| kept.ll) {
             tracing::info!("finished: held-out rows: {}", shown.score(ll));
+        }
+        if let Some(found) = &outcome.density {
+            density::tell(found);
         }
         output::line(&folder.to_string())?;
         Ok(0)

@@ -30,7 +30,7 @@ pub const KEYS: &[Key] = &[
         "model.coupling",
         "what couplings do to columns: \"affine\" maps, the paper's; \"spline\": rational-quadratic splines",
     ),
-    key("model.bins", "bins of a spline, 8"),
+    key("model.bins", "bins of a spline, 16"),
     key("model.box", "a spline is the identity beyond +- this, 5, in standardised units"),
     key("model.min_slope", "smallest slope of a spline at a knot, 0.001"),
     key("model.scale", "log-scale function of affine couplings: \"atan\" (bounded) or \"exp\""),

@@ -2,12 +2,15 @@
 //!
 //! [`correlation`] is the paper's `Corr`, [`mmd`] its maximum mean discrepancy, and [`abc`] makes the posterior samples
 //! that a conditional model's discrepancy is measured against. [`fit`] finds the true shape most like a curve, which
-//! [`polygon`] (IoU) and [`hausdorff`] compare it with.
+//! [`polygon`] (IoU) and [`hausdorff`] compare it with. [`density`] says whether densities can be trusted, and [`normal`]
+//! whether latent vectors have the shape they should.
 
 pub mod abc;
 pub mod correlation;
+pub mod density;
 pub mod fit;
 pub mod hausdorff;
 pub mod mmd;
 mod nearest;
+pub mod normal;
 pub mod polygon;

@@ -175,7 +175,7 @@ impl FlowBuilder {
         }
         let plan = Arc::new(Plan::new(&self.spec()?)?);
         let weights = init::weights(&plan, self.seed, init);
-        let file = ModelFile { plan, weights, x: self.x, y: self.y, evidence: None };
+        let file = ModelFile { plan, weights, x: self.x, y: self.y, evidence: None, training: None };
         Ok(Flow::from_file(file, engine)?.with_memory(self.memory))
     }
 }

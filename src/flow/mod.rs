@@ -6,6 +6,7 @@
 //! of [`Flow`] whose names say `joint` or `evidence`.
 
 mod builder;
+pub mod density;
 mod evidence;
 mod given;
 mod gradients;
@@ -32,6 +33,7 @@ pub use crate::tape::Memory;
 use crate::data::units::Units;
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
+use crate::eval::density::TrainingRows;
 use crate::plan::{Plan, Spec};
 use programs::Name;
 
@@ -46,6 +48,7 @@ pub struct Flow {
     x: Units,
     y: Units,
     evidence: Option<Evidence>,
+    training: Option<TrainingRows>,
     memory: Memory,
     loaded: Mutex<Loaded>,
 }
@@ -91,11 +94,11 @@ impl Flow {
     /// where the device cannot hold the model.
     pub fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
-        let ModelFile { plan, weights, x, y, evidence } = file;
+        let ModelFile { plan, weights, x, y, evidence, training } = file;
         let mut session = engine.load(plan.clone())?;
         session.write(Values::Weights, &weights)?;
         let loaded = Mutex::new(Loaded { session, compiled: Vec::new() });
-        Ok(Self { plan, engine: engine.clone(), x, y, evidence, memory: Memory::default(), loaded })
+        Ok(Self { plan, engine: engine.clone(), x, y, evidence, training, memory: Memory::default(), loaded })
     }
 
     /// What [`Flow::loss_gradients`] and [`Flow::vjp`] keep for their backward pass; [`Memory::Stored`] unless this is
@@ -117,6 +120,7 @@ impl Flow {
             x: self.x.clone(),
             y: self.y.clone(),
             evidence: self.evidence.clone(),
+            training: self.training.clone(),
         })
     }
 
@@ -177,6 +181,11 @@ impl Flow {
     /// Of a trained `hint`: `log p(y)` of the observations it was trained on.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.evidence.as_ref()
+    }
+
+    /// The rows that the model was trained on, where its file knows them.
+    pub fn training(&self) -> Option<&TrainingRows> {
+        self.training.as_ref()
     }
 
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].

@@ -14,6 +14,7 @@ use crate::data::atomic::write_atomic;
 use crate::data::table::open_regular;
 use crate::data::units::Units;
 use crate::error::{Error, Result};
+use crate::eval::density::TrainingRows;
 use crate::plan::{Plan, Spec, Tensor, budget};
 use crate::rng::{self, Stream};
 
@@ -38,6 +39,8 @@ pub struct ModelFile {
     pub y: Units,
     /// How usual observations are, of a trained `hint`.
     pub evidence: Option<Evidence>,
+    /// The rows that it was trained on, of a training that is over.
+    pub training: Option<TrainingRows>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,6 +54,8 @@ struct Header {
     given: Units,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evidence: Option<Evidence>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    training: Option<TrainingRows>,
 }
 
 fn is_default(units: &Units) -> bool {
@@ -102,7 +107,8 @@ impl ModelFile {
                 tensors.tensor(&tensor.name).map_err(|_| wrong(format!("tensor `{}` is missing", tensor.name)))?;
             read_tensor(tensor, &view, &mut weights[tensor.range()]).map_err(wrong)?;
         }
-        let file = Self { plan: Arc::new(plan), weights, x: header.x, y: header.given, evidence: header.evidence };
+        let Header { x, given: y, evidence, training, .. } = header;
+        let file = Self { plan: Arc::new(plan), weights, x, y, evidence, training };
         file.check().map_err(|e| wrong(e.to_string()))?;
         Ok(file)
     }
@@ -130,6 +136,7 @@ impl ModelFile {
         }
         self.evidence.as_ref().map_or(Ok(()), Evidence::check)?;
         let spec = &self.plan.spec;
+        self.training.as_ref().map_or(Ok(()), |training| training.check(spec.row_columns() as usize))?;
         self.x.check(spec.dim as usize, "the model")?;
         if spec.cond_dim > 0 || !is_default(&self.y) {
             self.y.check(spec.cond_dim as usize, "the conditions")?;
@@ -154,6 +161,7 @@ impl ModelFile {
             x: self.x.clone(),
             given: self.y.clone(),
             evidence: self.evidence.clone(),
+            training: self.training.clone(),
         };
         let json = serde_json::to_string(&header).map_err(|e| Error::format(path, e.to_string()))?;
         let views = self.plan.layout.tensors.iter().map(|t| {

@@ -144,7 +144,7 @@ impl Spline {
 
 impl Default for Spline {
     fn default() -> Self {
-        Self { bins: 8, half_width: 5.0, min_slope: 1e-3 }
+        Self { bins: 16, half_width: 5.0, min_slope: 1e-3 }
     }
 }
 

@@ -136,7 +136,7 @@ impl Checkpoint {
             return Err(Error::Shape { what: "weights".into(), expected, got });
         }
         let About { x, y, .. } = self.about.clone();
-        Ok(ModelFile { plan: plan.into(), weights, x, y, evidence: None })
+        Ok(ModelFile { plan: plan.into(), weights, x, y, evidence: None, training: None })
     }
 
     /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.

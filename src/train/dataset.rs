@@ -177,12 +177,7 @@ impl Rows {
 
     /// SHA-256 of training and held-out rows.
     pub(super) fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(table::fingerprint(self.columns.row(), &self.train));
-        if !self.test.is_empty() {
-            hash.update(table::fingerprint(self.columns.row(), &self.test));
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        fingerprint(self.columns.row(), &self.train, &self.test)
     }
 
     /// Brings the rows to the units of the networks, and adds the test noise.
@@ -248,6 +243,16 @@ fn stays(config: &Config, settings: &[ColumnSetting], carried: Units) -> Result<
         return Err(Error::config("columns", other));
     }
     Ok(Units { columns: vec![], ..carried })
+}
+
+/// SHA-256 of training and held-out rows of so many columns.
+pub(super) fn fingerprint(columns: usize, train: &[f32], test: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(table::fingerprint(columns, train));
+    if !test.is_empty() {
+        hash.update(table::fingerprint(columns, test));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
@@ -336,9 +341,11 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
 
 /// Which of `rows` rows are held out, `held_out` of them; empty where none is.
 fn held_out_rows(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
-    if held_out == 0 {
-        return Vec::new();
-    }
+    if held_out == 0 { Vec::new() } else { is_held_out(rows, held_out, seed) }
+}
+
+/// Which of the first `rows` rows of a table are held out.
+pub(super) fn is_held_out(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
     let mut is_held_out = vec![false; rows as usize];
     for &row in &rng::permutation_on(seed, Stream::Split, 0, rows)[..held_out] {
         is_held_out[row as usize] = true;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::atomic::write_atomic;
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
+use crate::eval::density::Density;
 use crate::plan::Spec;
 
 /// Facts about a run. Written when it begins and when it ends.
@@ -44,6 +45,8 @@ pub struct Manifest {
     pub stopped_early: bool,
     /// LL of the held-out rows: of the model that was kept, or after the last epoch so far.
     pub ll: Option<f64>,
+    /// Log-densities of the held-out rows, and samples, of the model that was kept; none before the end.
+    pub density: Option<Density>,
 }
 
 /// Facts about the data of a run.
@@ -100,6 +103,15 @@ pub(super) fn rows(path: &Path) -> Option<Rows> {
         data: Rows,
     }
     read::<Facts>(path).map(|facts| facts.data)
+}
+
+/// What a manifest says of the densities of its run's model.
+pub(super) fn density(path: &Path) -> Option<Density> {
+    #[derive(Deserialize)]
+    struct Facts {
+        density: Option<Density>,
+    }
+    read::<Facts>(path)?.density
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {

@@ -13,6 +13,7 @@ pub(crate) mod clock;
 mod columns;
 mod cooldown;
 mod dataset;
+pub mod density;
 #[cfg(feature = "plots")]
 mod figures;
 pub mod folder;

@@ -8,6 +8,7 @@ use super::belongs::{LATER, belongs, settings_that_matter};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
+use super::density;
 use super::folder::{self, RunFolder, read_model};
 use super::inputs::{absolute, keeps_inputs};
 use super::kept::{Kept, count};
@@ -18,6 +19,7 @@ use super::verdict::{already_finished, worse_at_the_end};
 use crate::config::{Config, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::eval::density::{Density, TrainingRows};
 use crate::flow::{Evidence, Flow, FlowBuilder, ModelFile};
 use crate::plan::{Kind, Plan, Spec};
 
@@ -72,6 +74,8 @@ pub struct Outcome {
     pub last: Option<EpochReport>,
     /// The model that was kept, where the training is over and its checkpoint there.
     pub kept: Option<Kept>,
+    /// Log-densities of the held-out rows, and samples, of the model that was kept, where the training is over.
+    pub density: Option<Density>,
 }
 
 /// What a training needs besides its settings.
@@ -174,7 +178,8 @@ pub fn resume(
             .transpose()?;
         observer.note(&already_finished(&folder, &config, kept));
         let step = state.map_or(0, |state| state.position.step);
-        return Ok(Outcome { folder: path.into(), finished: true, step, last, kept });
+        let density = manifest::density(&folder.manifest());
+        return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density });
     }
     absolute(&mut config)?;
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
@@ -302,12 +307,12 @@ impl Run<'_> {
             position: self.trainer.position(),
         });
         let mut result = self.steps(observer).map_err(|e| self.explain(e));
-        let mut kept = None;
+        let (mut kept, mut training) = (None, None);
         if let Ok(true) = result {
             let finished = self.trainer.finish();
-            let saved = finished.and_then(|model| self.save_model().map(|()| model));
-            result = saved.map(|model| {
-                kept = Some(model);
+            let saved = finished.and_then(|model| Ok((model, self.save_model()?)));
+            result = saved.map(|(model, rows)| {
+                (kept, training) = (Some(model), Some(rows));
                 true
             });
         }
@@ -328,6 +333,7 @@ impl Run<'_> {
             }
         }
         self.pictures(observer, kept);
+        let density = training.and_then(|training| self.density(observer, &training));
         manifest.status = match &result {
             Ok(true) => manifest::FINISHED,
             Ok(false) => "interrupted",
@@ -339,10 +345,11 @@ impl Run<'_> {
         manifest.ll = kept.map_or(self.last.and_then(|report| report.ll), |kept| kept.ll);
         manifest.kept_epoch = kept.map(|kept| kept.epoch);
         manifest.stopped_early = kept.is_some_and(|kept| kept.stopped_early);
+        manifest.density.clone_from(&density);
         match (result, manifest.write(&self.folder.manifest())) {
             (Ok(finished), Ok(())) => {
                 let folder = self.folder.path().into();
-                Ok(Outcome { finished, folder, step: self.trainer.position().step, last: self.last, kept })
+                Ok(Outcome { finished, folder, step: self.trainer.position().step, last: self.last, kept, density })
             }
             (Ok(_), Err(error)) => Err(error),
             // The first failure is the one to report.
@@ -417,14 +424,23 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes the model that was kept, with what is to be known of its observations.
-    fn save_model(&self) -> Result<()> {
+    /// Writes the model that was kept, with what is to be known of its rows and observations.
+    fn save_model(&self) -> Result<TrainingRows> {
         let mut file = self.flow.to_file()?;
+        let training = density::training_rows(self.data, &self.config);
+        file.training = Some(training.clone());
         if self.flow.spec().kind == Kind::Hint {
             let y = self.data.some_rows(EVIDENCE_ROWS).y;
             file.evidence = Evidence::of(&self.flow.log_evidence(&y)?);
         }
-        file.write(&self.folder.model(), true)
+        file.write(&self.folder.model(), true)?;
+        Ok(training)
+    }
+
+    /// What the model does with the held-out rows. The model is written by now: where this fails, the run does not.
+    fn density(&self, observer: &mut dyn Observer, training: &TrainingRows) -> Option<Density> {
+        let density = density::held_out(self.flow, self.data, &self.config, Some(training), density::SAMPLES);
+        density.map_err(|error| observer.warning(&format!("the densities could not be looked at: {error}"))).ok()
     }
 
     fn save(&mut self) -> Result<PathBuf> {
@@ -480,6 +496,7 @@ impl Run<'_> {
             kept_epoch: None,
             stopped_early: false,
             ll: None,
+            density: None,
         }
     }
 

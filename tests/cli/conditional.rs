@@ -125,7 +125,7 @@ fn a_cinn_goes_there_and_back_and_passes_its_check() {
     assert!(done.stdout.contains("ok") && !done.stdout.contains("FAILED"), "{}", done.stdout);
     let done = place.line("train x.csv --given y.csv --set model.kind=hint --device cpu --out hint --epochs 2").good();
     assert!(!done.stderr.contains("panicked"));
-    let done = place.line("check hint x.csv --given y.csv --device cpu").good();
+    let done = place.line("check hint x.csv --given y.csv --all --device cpu").good();
     assert!(done.stdout.contains("ok") && !done.stdout.contains("FAILED"), "{}", done.stdout);
     // How well both lanes fit, as their latent vectors have it.
     place.line("encode hint x.csv --given y.csv -o both.csv --force --device cpu").good();
@@ -137,6 +137,32 @@ fn a_cinn_goes_there_and_back_and_passes_its_check() {
         let said: f64 = line.split_whitespace().last().and_then(|word| word.parse().ok()).expect(line);
         assert!((said - mean).abs() < 1e-3 * mean.abs() + 1e-6, "{line}: {mean}");
     }
+}
+
+/// Each density of a `hint` is told with what it hides, and compared with a Gaussian of the same columns.
+#[test]
+fn every_density_of_a_hint_is_described() {
+    let place = Place::new();
+    place.posterior("hint");
+    let median_above = |line: &str| -> f64 {
+        let text = place.line(&format!("log-prob hint {line} --device cpu")).good().stderr;
+        for words in ["median", "lowest: row", "of 200 rows", "samples are more than 10 times"] {
+            assert!(text.contains(words), "no `{words}` in {text}");
+        }
+        let (_, rest) = text.split_once("the median row is ").expect("a comparison");
+        let words: Vec<_> = rest.split_whitespace().take(2).collect();
+        let value: f64 = words[0].parse().unwrap();
+        if words[1] == "below" { -value } else { value }
+    };
+    // Medians of sums are about sums of medians: the Gaussians are those of the same columns.
+    let posterior = median_above("x.csv --given y.csv");
+    let joint = median_above("x.csv --given y.csv --of joint");
+    let evidence = median_above("y.csv --of evidence");
+    assert!((posterior + evidence - joint).abs() < 2.0, "{posterior} {evidence} {joint}");
+    assert!([posterior, joint, evidence].iter().all(|v| v.abs() < 8.0), "{posterior} {evidence} {joint}");
+    // Held-out rows are found again with their conditions.
+    let done = place.line("check hint x.csv --given y.csv --device cpu").good();
+    assert!(done.stdout.contains("not finite, of 20 ") && done.stdout.contains("|z_y|^2"), "{}", done.stdout);
 }
 
 #[test]

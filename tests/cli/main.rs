@@ -6,6 +6,7 @@ mod common;
 mod bad_input;
 mod commands;
 mod conditional;
+mod density;
 mod fixtures;
 mod paper;
 mod resume;

@@ -150,7 +150,7 @@ fn units_of_a_model_to_start_from_stay() {
     let spec = crate::plan::Spec { kind: Kind::Hint, dim: 2, cond_dim: 2, width: 2, ..Default::default() };
     let plan: Arc<_> = crate::plan::Plan::new(&spec).unwrap().into();
     let weights = vec![0.0; plan.layout.len()];
-    let file = ModelFile { plan, weights, x: first.x.clone(), y: first.y.clone(), evidence: None };
+    let file = ModelFile { plan, weights, x: first.x.clone(), y: first.y.clone(), evidence: None, training: None };
     config.columns.clear();
     config.data.rows = Some(30);
     let data = Dataset::load(&config, Some(&file)).unwrap();

@@ -1,0 +1,160 @@
+//! What there is to tell of densities, in words.
+
+use super::{ASTRONOMICAL, BELOW, BEYOND, BROKEN, Below, Density, SHARE, Samples};
+
+impl Density {
+    /// Count, mean, median and ends in one line.
+    pub fn summary(&self) -> String {
+        let rows = match self.not_finite {
+            0 => format!("rows {}", self.rows),
+            bad => format!("rows {}  finite {}", self.rows, self.rows - bad),
+        };
+        let Some(middle) = self.middle else { return rows };
+        let [mean, median, least, greatest] =
+            [middle.mean, middle.median, middle.least, middle.greatest].map(|v| number(v, 6));
+        format!("{rows}  mean {mean}  median {median}  min {least}  max {greatest}")
+    }
+
+    /// Everything, a line each: what was counted, without a verdict.
+    pub fn in_words(&self) -> Vec<String> {
+        let first = format!("{}: log-density: {}", self.of, self.summary());
+        std::iter::once(first).chain(self.details()).collect()
+    }
+
+    /// What there is to tell beside [`Density::summary`], a line each.
+    pub fn details(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let worst: Vec<_> = self.worst.iter().map(|w| format!("row {} ({})", w.row, number(w.log_prob, 4))).collect();
+        if self.rows > 1 {
+            lines.push(format!("lowest: {}", worst.join(", ")));
+        }
+        if let Some(carried) = self.carried {
+            let which = match (carried.rows, carried.lowest) {
+                (1, true) => "its lowest row".into(),
+                (1, false) => "its highest row".into(),
+                (n, true) => format!("its {n} lowest rows"),
+                (n, false) => format!("its {n} highest rows"),
+            };
+            let without = number(carried.without, 4);
+            lines.push(format!("the mean is carried by few rows: without {which} it is {without}"));
+        }
+        lines.extend(self.gaussian.as_ref().filter(|below| below.rows > 0).map(Below::in_words));
+        lines.extend(self.samples.as_ref().filter(|samples| samples.drawn > 0).map(Samples::in_words));
+        lines
+    }
+
+    /// What is wrong, if anything is, and what to do. Rows that are no numbers are told by
+    /// [`Density::of_not_finite`].
+    pub fn warnings(&self) -> Vec<String> {
+        let below = self.gaussian.as_ref().and_then(|below| below.warning(&self.of));
+        let samples = self.samples.as_ref().and_then(Samples::warning);
+        below.into_iter().chain(samples).collect()
+    }
+
+    /// That rows have no number, where some have none.
+    pub fn of_not_finite(&self) -> Option<String> {
+        let first = self.worst.first()?;
+        (self.not_finite > 0).then(|| {
+            format!(
+                "{} of {} {} have a log-density that is no finite number; one is row {}: {REMEDY}",
+                self.not_finite, self.rows, self.of, first.row
+            )
+        })
+    }
+}
+
+/// What to do about a model that is wrong in few places.
+const REMEDY: &str = "do not compute with this model's densities before that is solved; train again with a lower \
+    train.lr, a smaller model.slope (at least 1), more rows or another --seed, and see that columns with a limit have \
+    their bound (columns.NAME.lower) and columns of extreme values a better unit (their logarithm)";
+
+impl Below {
+    fn in_words(&self) -> String {
+        let (side, median) = if self.median < 0.0 { ("below", -self.median) } else { ("above", self.median) };
+        format!(
+            "{} of {} rows ({}) are more than {BELOW} nats below a Gaussian fitted to the training rows; the median row is {} \
+             {side} it",
+            self.below,
+            self.rows,
+            percent(self.below, self.rows),
+            number(median, 2)
+        )
+    }
+
+    fn warning(&self, of: &str) -> Option<String> {
+        let furthest = self.furthest?;
+        let low = format!("row {}, {} nats below", furthest.row, number(-furthest.log_prob, 1));
+        if self.broken > 0 {
+            return Some(format!(
+                "the density is broken: {} of {} {of} are more than {BROKEN} nats below a Gaussian fitted to the training \
+                 rows ({low}). Unless these rows are unlike those of the training: {REMEDY}",
+                self.broken, self.rows
+            ));
+        }
+        (self.below as f64 > SHARE * self.rows as f64).then(|| {
+            format!(
+                "{} of {} {of} ({}) are more than {BELOW} nats below a Gaussian fitted to the training rows (the worst: {low}), \
+                 and chance allows 1 in 22000: the model is wrong there, or has too few rows, epochs or blocks; look at \
+                 these rows, and compare with another --seed",
+                self.below,
+                self.rows,
+                percent(self.below, self.rows)
+            )
+        })
+    }
+
+    /// Whether a row has no density of any use.
+    pub fn fails(&self) -> bool {
+        self.broken > 0
+    }
+}
+
+impl Samples {
+    fn in_words(&self) -> String {
+        let broken = match self.not_finite {
+            0 => String::new(),
+            n => format!(", {n} are no finite numbers"),
+        };
+        format!(
+            "{} of {} samples are more than {BEYOND} times as far out as the training rows{broken}; the farthest is {} times \
+             as far, in `{}`",
+            self.beyond,
+            self.drawn,
+            number(self.farthest, 2),
+            self.name
+        )
+    }
+
+    fn warning(&self) -> Option<String> {
+        let bad = self.beyond + self.not_finite;
+        (bad > 0).then(|| {
+            format!(
+                "{bad} of {} samples ({}) are no numbers, or more than {BEYOND} times as far out as the training rows (the \
+                 farthest {} times as far, in `{}`): means and deviations of samples are worth nothing before such rows \
+                 are left out; {}",
+                self.drawn,
+                percent(bad, self.drawn),
+                number(self.farthest, 1),
+                self.name,
+                if self.fails() { REMEDY } else { "see whether the column has so long a tail" }
+            )
+        })
+    }
+
+    /// Whether samples are where nothing can be.
+    pub fn fails(&self) -> bool {
+        // NaN is no place either.
+        self.not_finite > 0 || !(self.farthest <= ASTRONOMICAL)
+    }
+}
+
+/// With so many digits after the point, or as a power of ten where it is huge.
+fn number(value: f64, digits: usize) -> String {
+    if value.is_finite() && value.abs() >= 1e7 { format!("{value:.3e}") } else { format!("{value:.digits$}") }
+}
+
+fn percent(part: usize, whole: usize) -> String {
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    let digits = if percent > 0.0 && percent < 0.1 { 3 } else { 1 };
+    format!("{percent:.digits$}%")
+}

@@ -1,0 +1,140 @@
+//! What a training leaves to judge densities by: facts about its rows, and how the held-out ones fare.
+
+use super::dataset::{Dataset, fingerprint, is_held_out};
+use crate::config::Config;
+use crate::data::side_by_side;
+use crate::error::Result;
+use crate::eval::density::{Density, HeldOut, TrainingRows};
+use crate::flow::density::{Scored, Which, describe, samples_to_draw};
+use crate::flow::{Flow, Lanes};
+use crate::plan::Kind;
+
+/// Samples drawn at the end of a training, at most. A model that sends two samples in 100,000 far away is found out
+/// with more chance than not.
+pub const SAMPLES: usize = 50_000;
+
+/// Rows that the Gaussian is fitted to, at most.
+const FITTED: usize = 100_000;
+/// Rows brought to the user's units, or scored, at a time.
+const ROWS: usize = 10_000;
+/// Training rows that are looked at where none are held out.
+const TRAINED: usize = 10_000;
+
+/// What the model file remembers of the training rows.
+pub(super) fn training_rows(data: &Dataset, config: &Config) -> TrainingRows {
+    let columns = data.row_columns();
+    let outer = |rows: &[f32]| {
+        let (y, x) = lanes(rows, columns, data.cond_dim);
+        side_by_side(&data.y.outer(y), &data.x.outer(x), rows.len() / columns)
+    };
+    let Lanes { y, x } = data.some_rows(FITTED);
+    let some = side_by_side(&y, &x, x.len() / data.dim);
+    let scaled = data.x.standardize.is_some() || !data.x.bounds.is_empty();
+    let noise = |column: usize, own: f64| match (column < data.cond_dim, scaled) {
+        // Conditions get none.
+        (true, _) => 0.0,
+        // It is of standardised columns; of constant ones the deviation counts as 1.
+        (false, true) if own > 0.0 => config.train.noise * own,
+        (false, _) => config.train.noise,
+    };
+    let mut training = TrainingRows::fit(&some, columns, noise);
+    training.rows = 0;
+    data.train.chunks(ROWS * columns).for_each(|rows| training.add(&outer(rows), columns));
+    training.fingerprint.clone_from(&data.fingerprint);
+    training.held_out = split_of(data, config);
+    training
+}
+
+/// Which rows of a table were held out; none of a data set that has rows of its own for that.
+fn split_of(data: &Dataset, config: &Config) -> Option<HeldOut> {
+    let is_table = config.data.preset.is_none() && config.data.path.is_some();
+    let (train, test) = (data.train_rows(), data.test_rows());
+    let (of, rows) = (u32::try_from(train + test).ok()?, u32::try_from(test).ok()?);
+    (is_table && rows > 0).then_some(HeldOut { seed: config.data.seed, of, rows })
+}
+
+/// Describes the held-out rows of a data set, with the test noise that they have; training rows where none are held
+/// out. Draws samples, at most `samples`, where something is known of the training rows. Rows of a table have their
+/// numbers in it.
+///
+/// # Errors
+/// [`crate::Error::DeviceLost`], and those of sampling.
+pub fn held_out(
+    flow: &Flow,
+    data: &Dataset,
+    config: &Config,
+    training: Option<&TrainingRows>,
+    samples: usize,
+) -> Result<Density> {
+    let columns = data.row_columns();
+    let split = split_of(data, config);
+    let numbers: Option<Vec<usize>> = split.map(|split| numbers(split).map(|row| row + 1).collect());
+    let place = match (&config.data.path, split) {
+        (Some(path), Some(_)) => format!(" of {}", path.file_name().unwrap_or_default().to_string_lossy()),
+        _ => String::new(),
+    };
+    let (of, rows) = match data.test.is_empty() {
+        false => (format!("held-out rows{place}"), Lanes::default()),
+        true => ("training rows (none are held out)".into(), data.some_rows(TRAINED)),
+    };
+    let rows = if data.test.is_empty() {
+        rows
+    } else {
+        let (y, x) = lanes(&data.test, columns, data.cond_dim);
+        Lanes { y: data.y.outer(y), x: data.x.outer(x) }
+    };
+    let mut log_prob = Vec::with_capacity(rows.x.len() / data.dim);
+    for (i, x) in rows.x.chunks(ROWS * data.dim).enumerate() {
+        let y = match flow.spec().kind {
+            Kind::Flow => &[][..],
+            Kind::Cinn | Kind::Hint => &rows.y[i * ROWS * data.cond_dim..][..x.len() / data.dim * data.cond_dim],
+        };
+        log_prob.extend(flow.given(y)?.log_prob(x)?);
+    }
+    let Lanes { y, x } = &rows;
+    let scored = Scored { of: &of, which: Which::Posterior, y, x, log_prob: &log_prob, numbers: numbers.as_deref() };
+    describe(flow, training, scored, samples_to_draw(flow, samples))
+}
+
+/// Of a table of rows [y, x] in the user's units, the rows, from 0, that a model was not trained on. None where it is
+/// another table than that of the training, as far as anyone knows.
+pub fn not_trained_on(training: &TrainingRows, rows: &[f32]) -> Option<Vec<usize>> {
+    let columns = training.columns();
+    let all = rows.len() / columns;
+    let taken = training.held_out.map_or(training.rows, |split| split.of.into());
+    let taken = usize::try_from(taken).ok().filter(|&taken| taken <= all)?;
+    let mut is_test = match training.held_out {
+        Some(split) => is_held_out(split.of, split.rows as usize, split.seed),
+        None => vec![false; taken],
+    };
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (row, &is_test) in rows.chunks_exact(columns).zip(&is_test) {
+        if is_test { &mut test } else { &mut train }.extend_from_slice(row);
+    }
+    if fingerprint(columns, &train, &test) != training.fingerprint {
+        return None;
+    }
+    // Rows after those that `data.rows` took.
+    is_test.resize(all, true);
+    Some((0..all).filter(|&row| is_test[row]).collect())
+}
+
+/// The rows of a table, from 0, that were held out.
+fn numbers(split: HeldOut) -> impl Iterator<Item = usize> {
+    is_held_out(split.of, split.rows as usize, split.seed)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, test)| *test)
+        .map(|(i, _)| i)
+}
+
+/// Conditions and columns of rows [y, x].
+fn lanes(rows: &[f32], columns: usize, cond_dim: usize) -> (Vec<f32>, Vec<f32>) {
+    let count = rows.len() / columns;
+    let (mut y, mut x) = (Vec::with_capacity(count * cond_dim), Vec::with_capacity(count * (columns - cond_dim)));
+    for row in rows.chunks_exact(columns) {
+        y.extend_from_slice(&row[..cond_dim]);
+        x.extend_from_slice(&row[cond_dim..]);
+    }
+    (y, x)
+}
