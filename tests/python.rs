@@ -139,7 +139,8 @@ fn the_example_agrees_with_us_in_the_users_units() {
 #[test]
 fn the_example_knows_every_transform() {
     let Some(python) = python() else { return };
-    let choices = ["none", "standardize", "robust", "asinh", "log", "softplus", "logit", "rank", "softplus", "rank", "asinh"];
+    let choices =
+        ["none", "standardize", "robust", "asinh", "log", "softplus", "logit", "rank", "softplus", "rank", "asinh"];
     let n = choices.len();
     let wave = |i: usize| ((i * 7919 % 997) as f32 + 0.5) / 997.0;
     let far = |i: usize| if i.is_multiple_of(97) { 500.0 } else { 1.0 };

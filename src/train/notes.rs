@@ -175,7 +175,7 @@ mod tests {
         config.data.path = Some(path.clone());
         write(&(0..100).map(|i| format!("{},{}\n", 2 * i, i * i)).collect::<String>());
         assert!(Dataset::load(&config, None).unwrap().notes.is_empty(), "all numbers are different");
-        let rows = (0..100).map(|i| format!("{},{},7\n", i % 4, f64::from((i % 4).pow(2)) + 0.5));
+        let rows = (0..100).map(|i: i32| format!("{},{},7\n", i % 4, f64::from((i % 4).pow(2)) + 0.5));
         write(&("count,half,seven\n".to_owned() + &rows.collect::<String>()));
         let notes = Dataset::load(&config, None).unwrap().notes;
         assert!(notes.len() == 2 && notes[0].contains("only: count;"), "{notes:?}");
