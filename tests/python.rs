@@ -165,7 +165,7 @@ fn the_example_knows_every_transform() {
         let wide = |values: &[f32]| values.iter().map(|&v| v.into()).collect::<Vec<f64>>();
         // Values beyond those of the fit, too.
         let rows: Vec<f32> = x.iter().map(|x| if *x > 10.0 { 1.5 * x } else { *x }).collect();
-        let rows: Vec<f32> = rows.iter().enumerate().map(|(i, x)| if i % n == 6 { x.min(600.0) } else { *x }).collect();
+        let rows: Vec<f32> = rows.iter().enumerate().map(|(i, x)| if i % n == 6 { x.min(50.0) } else { *x }).collect();
         let printed = printed(&python, &model, &[(n, &wide(&rows))]);
         let ours = flow.encode(&rows).unwrap();
         let close = |what: &str, range, ours: &[f32]| {

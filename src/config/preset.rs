@@ -164,7 +164,7 @@ pub fn for_tables() -> Config {
         ..config.model
     };
     config.train = Train {
-        epochs: 100,
+        epochs: 60,
         lr_final: 3e-5,
         schedule: Fall::Cosine,
         warmup_epochs: 1,

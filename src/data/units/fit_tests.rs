@@ -9,7 +9,9 @@ fn uniform(n: usize, seed: u64) -> impl Iterator<Item = f64> {
 }
 
 fn normal(n: usize, seed: u64) -> Vec<f64> {
-    uniform(n, seed).map(crate::data::quantile::normal_quantile).collect()
+    let mut z = vec![0.0; n];
+    rng::fill_normals(seed, rng::Stream::Data, 1, 0, &mut z);
+    z.into_iter().map(f64::from).collect()
 }
 
 fn chosen(values: &[f64], bounds: Bounds) -> (Units, Choice) {
@@ -42,7 +44,7 @@ fn student(n: usize, degrees: u64, seed: u64) -> Vec<f64> {
 
 #[test]
 fn ordinary_columns_are_standardised() {
-    for n in [200, 3000, 50_000] {
+    for n in [200, 3000, 20_000] {
         for seed in 1..4 {
             let u = || uniform(n, seed);
             let columns: Vec<(&str, Vec<f64>)> = vec![
@@ -76,7 +78,7 @@ fn ordinary_columns_are_standardised() {
 
 #[test]
 fn heavy_tails_are_taken_by_asinh() {
-    for n in [500, 3000, 50_000] {
+    for n in [500, 3000, 20_000] {
         for seed in 1..4 {
             let columns: Vec<(&str, Vec<f64>)> = vec![
                 ("cauchy", uniform(n, seed).map(|u| (std::f64::consts::PI * (u - 0.5)).tan()).collect()),
@@ -84,7 +86,7 @@ fn heavy_tails_are_taken_by_asinh() {
                 ("lognormal 3", normal(n, seed).iter().map(|z| (3.0 * z).exp()).collect()),
                 ("minus lognormal", normal(n, seed).iter().map(|z| 5.0 - (2.0 * z).exp()).collect()),
                 ("pareto 1", uniform(n, seed).map(|u| 1.0 / u).collect()),
-                ("student 1.5 or so", student(n, 1, seed)),
+                ("student 1", student(n, 1, seed)),
                 (
                     "zeros and lognormal",
                     normal(n, seed).iter().map(|z| if *z < 0.0 { 0.0 } else { (5.0 * z).exp() }).collect(),
@@ -102,12 +104,11 @@ fn heavy_tails_are_taken_by_asinh() {
     }
 }
 
-/// Three degrees of freedom are between: whatever is chosen, nothing is far out with a squash.
 #[test]
 fn strays_and_codes_are_taken_by_quantiles() {
-    for n in [500, 3000, 50_000] {
+    for n in [500, 3000, 20_000] {
         let body = || normal(n, 5).iter().map(|z| 20.0 + z).collect::<Vec<f64>>();
-        let whole = || body().iter().map(|x| x.round()).collect::<Vec<f64>>();
+        let whole = || body().iter().map(|x| (2.0 * x).round() / 2.0).collect::<Vec<f64>>();
         let with = |mut values: Vec<f64>, far: &[f64]| {
             values.iter_mut().skip(17).step_by(31).zip(far).for_each(|(x, far)| *x = *far);
             values
@@ -118,7 +119,7 @@ fn strays_and_codes_are_taken_by_quantiles() {
             ("-999 in 15 %", mixed(body(), 0.15, -999.0)),
             ("one 1e30", with(body(), &[1e30])),
             ("a few", with(body(), &[1e6, -3e5, 9e5, 9.1e5])),
-            ("whole numbers and -99999", mixed(whole(), 0.02, -99_999.0)),
+            ("halves and -99999", mixed(whole(), 0.02, -99_999.0)),
             ("both sides", with(mixed(body(), 0.03, 1e9), &[-1e9])),
         ];
         for (name, values) in columns {

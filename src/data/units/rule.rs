@@ -32,6 +32,8 @@ const SAME: f64 = 0.8;
 const DISAGREE: f64 = 3.0;
 /// A tail is heavy whose quantile 0.995 is so many times as far out as that of a normal distribution, ...
 const HEAVY: f64 = 3.0;
+/// (in tables of fewer than a thousand rows, the quantile with so many values beyond it)
+const BEYOND: f64 = 5.0;
 /// ... or whose farthest value is so many scales out.
 const FAR: f64 = 25.0;
 /// Fewer different values have no tail.
@@ -170,9 +172,11 @@ fn heavy(core: &Core<'_>) -> Option<Transform> {
         return None;
     }
     let out = |x: f64| (x - center).abs() / scale;
-    let tail = out(quantile(&bulk, 0.995)).max(out(quantile(&bulk, 0.005)));
+    // Of few values an outer quantile is one of them: it must have a few beyond it.
+    let p = (BEYOND / bulk.len() as f64).clamp(0.005, 0.05);
+    let tail = out(quantile(&bulk, 1.0 - p)).max(out(quantile(&bulk, p)));
     let farthest = out(bulk[0]).max(out(bulk[bulk.len() - 1]));
-    if tail <= HEAVY * normal_quantile(0.995) && farthest <= FAR {
+    if tail <= HEAVY * normal_quantile(1.0 - p) && farthest <= FAR {
         return None;
     }
     let map = asinh(core)?;
