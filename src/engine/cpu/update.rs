@@ -156,7 +156,7 @@ mod tests {
         let weights = normals(1, plan.layout.len(), 0.1);
         session.write(Values::Weights, &weights).unwrap();
         session.write(Values::Averages, &weights[..plan.layout.trained]).unwrap();
-        session.set_data(normals(2, ROWS as usize * 5, 1.0).into()).unwrap();
+        session.set_data(normals(2, ROWS as usize * 5, 2.0).into()).unwrap();
         session.set_order(&(0..ROWS).collect::<Vec<_>>()).unwrap();
         let id = session.compile(record(name, plan), ROWS as usize).unwrap();
         (session, id)
@@ -251,7 +251,7 @@ mod tests {
     fn updates_whose_gradient_is_not_finite_are_left_out_and_counted() {
         let plan = plan();
         let (mut session, id) = session(&plan, 2, Name::ClippedStep(Memory::Stored));
-        let rows = normals(2, ROWS as usize * 5, 1.0);
+        let rows = normals(2, ROWS as usize * 5, 2.0);
         let skips = |total, in_a_row| Skips { total, in_a_row };
         session.step(id, &job(ALL, 1)).unwrap();
         let before = state(session.as_mut(), plan.layout.trained);
