@@ -1,6 +1,6 @@
 """How much luck a training of a small table needs: ten data sets, several seeds each, nothing set.
 
-    python benches/seeds.py HINTFLOW OUT [--seeds 20] [--sets a,b] [--threads 1] [--set key=value]...
+    python3 benches/seeds.py HINTFLOW OUT [--seeds 20] [--sets a,b] [--threads 1] [--set key=value]...
 
 HINTFLOW is the binary, OUT a folder of data, runs and results; a result that is there is not computed again. Needs NumPy.
 Every seed trains anew (weights, order and held-out rows follow from the seed); the data of a set are the same for all.

@@ -35,6 +35,10 @@ pub const KEYS: &[Key] = &[
     key("model.min_slope", "smallest slope of a spline at a knot, 0.001"),
     key("model.scale", "log-scale function of affine couplings: \"atan\" (bounded) or \"exp\""),
     key("model.slope", "slope of \"atan\", 2.544: log-scales within +-4 (slope pi/2)"),
+    key(
+        "model.max_log_scale",
+        "instead of a slope: bound on the sum of log-scales of a column over all affine couplings",
+    ),
     key("model.init_sigma", "deviation of the initial weights; default for splines: by the inputs of each layer"),
     key("model.init", "a model file to start from (--init)"),
     key("train.epochs", "number of epochs"),
@@ -192,6 +196,7 @@ mod tests {
         let mut all = Preset::Lens.config();
         all.model.width = Some(1);
         all.model.slope = Some(1.0);
+        all.model.max_log_scale = Some(1.0);
         (all.model.bins, all.model.half_width, all.model.min_slope) = (Some(8), Some(5.0), Some(0.001));
         all.model.init = Some("a".into());
         all.train.patience = 1;

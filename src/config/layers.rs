@@ -11,7 +11,8 @@ use crate::flow::ModelFile;
 use crate::plan::Kind;
 
 /// Settings that exclude each other: the later source wins, within one source it is an error.
-const RIVALS: [(&str, &str); 2] = [("model.width", "model.budget"), ("data.preset", "data.path")];
+const RIVALS: [(&str, &str); 3] =
+    [("model.width", "model.budget"), ("model.slope", "model.max_log_scale"), ("data.preset", "data.path")];
 
 /// Prefix of settings in the environment: `HINTFLOW_TRAIN__LR` is `train.lr`.
 const PREFIX: &str = "HINTFLOW_";
@@ -172,8 +173,11 @@ impl Layers {
             Some(preset) => preset.config(),
             None => {
                 let of_init = init.as_ref().map(|(_, file)| file.plan.spec.coupling.name().to_owned());
+                // Settings of a whole run that is older than splines.
+                let is_older = ["model.scale", "model.init_sigma"].iter().all(|key| self.given(key).is_some());
                 match self.given("model.coupling").or(of_init).as_deref() {
                     Some("affine") => preset::for_affine_tables(),
+                    None if is_older => preset::before_splines(),
                     _ => preset::for_tables(),
                 }
             }
@@ -205,6 +209,9 @@ impl Layers {
         let layer = |key| self.settings.get(key).map_or(0, |setting: &Setting| setting.layer);
         if self.given("model.scale").as_deref() == Some("exp") && layer("model.slope") < layer("model.scale") {
             remove(&mut table, "model.slope");
+        }
+        if self.given("model.scale").as_deref() == Some("exp") && self.given("model.max_log_scale").is_none() {
+            remove(&mut table, "model.max_log_scale");
         }
         let config: Config =
             Value::Table(table).try_into().unwrap_or_else(|e| unreachable!("each setting fits, but not all: {e}"));

@@ -28,7 +28,7 @@ use crate::data::units::ColumnSetting;
 use crate::error::Result;
 pub use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
-use crate::plan::budget::width_for;
+use crate::plan::budget::{maps_of_a_column, width_for};
 use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use crate::tape::Memory;
@@ -89,6 +89,9 @@ pub struct Model {
     /// Slope of the soft clamp `atan`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slope: Option<f64>,
+    /// Instead of a slope: bound on the sum of the log-scales of all affine maps that a column goes through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_log_scale: Option<f64>,
     /// Deviation of the initial weights; absent: by the number of inputs of each layer, see
     /// [`crate::flow::FlowBuilder::init_by_inputs`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -315,6 +318,14 @@ impl Model {
                 ScaleKind::Exp => Scale::Exp,
             },
         };
+        let spec = match self.max_log_scale {
+            Some(most) if self.scale == ScaleKind::Atan => {
+                // The least f32 would be 0 for a bound of no sense, which is then refused by the name of the slope.
+                let each = most / maps_of_a_column(&spec) as f64;
+                Spec { scale: Scale::Atan { slope: (each / std::f64::consts::FRAC_PI_2) as f32 }, ..spec }
+            }
+            _ => spec,
+        };
         spec.validate()?;
         match self.budget {
             Some(budget) if self.width.is_none() => {
@@ -335,6 +346,7 @@ impl Model {
         self.condition_on = spec.condition_on;
         self.mixing = spec.mixing;
         self.mix_first = spec.mix_first;
+        self.max_log_scale = None;
         (self.scale, self.slope) = match spec.scale {
             // Through text, so that 2.544 stays 2.544 and not its nearest f32 in 17 digits.
             Scale::Atan { slope } => (ScaleKind::Atan, slope.to_string().parse().ok()),

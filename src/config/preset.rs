@@ -108,6 +108,7 @@ impl Preset {
 fn for_shapes(preset: Preset, blocks: u32, budget: u64, outline: Option<Outline>) -> Config {
     let mut config = for_affine_tables();
     config.model.blocks = blocks;
+    config.model.max_log_scale = None;
     config.model.width = None;
     config.model.budget = Some(budget);
     config.model.mixing = Mixing::Householder;
@@ -161,8 +162,10 @@ pub fn for_tables() -> Config {
         mixing: Mixing::Reverse,
         mix_first: false,
         coupling: CouplingKind::Spline,
+        max_log_scale: None,
         ..config.model
     };
+    config.data.squash = Some(3.0);
     config.train = Train {
         epochs: 60,
         lr_final: 3e-5,
@@ -176,9 +179,12 @@ pub fn for_tables() -> Config {
         dropout: None,
         ..config.train
     };
-    config.data.squash = Some(3.0);
     config
 }
+
+/// Bound on the sum of log-scales of affine couplings of tables. Log-scales of +-4 in each map compound: of eight blocks
+/// with four levels a column can be stretched by e^128, and single rows of real tables had log-densities of -1e23.
+const MAX_LOG_SCALE: f64 = 10.0;
 
 /// Settings for a table of any size, and affine couplings.
 pub fn for_affine_tables() -> Config {
@@ -198,6 +204,7 @@ pub fn for_affine_tables() -> Config {
             min_slope: None,
             scale: ScaleKind::Atan,
             slope: None,
+            max_log_scale: Some(MAX_LOG_SCALE),
             init_sigma: Some(0.005),
             init: None,
         },
@@ -246,6 +253,13 @@ pub fn for_affine_tables() -> Config {
         run: Run { device: "auto".into(), threads: 0, tune: true, out: None, checkpoint_every: None },
         columns: BTreeMap::new(),
     }
+}
+
+/// What settings that are older than splines go on top of: affine couplings without a bound.
+pub(super) fn before_splines() -> Config {
+    let mut config = for_affine_tables();
+    config.model.max_log_scale = None;
+    config
 }
 
 /// Rows of a batch for a table of `rows` training rows where none was asked for.

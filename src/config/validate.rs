@@ -80,6 +80,13 @@ impl Config {
                 ));
             }
         }
+        if let Some(most) = m.max_log_scale {
+            number("model.max_log_scale", most, "more than 0", |v| v > 0.0)?;
+            if m.scale == ScaleKind::Exp {
+                let what = "belongs to model.scale = \"atan\": with \"exp\" nothing is bounded; leave one of them out";
+                return Err(Error::config("model.max_log_scale", what));
+            }
+        }
         if let Some(slope) = m.slope {
             number("model.slope", slope, "more than 0", |v| v > 0.0)?;
             if m.scale == ScaleKind::Exp {

@@ -37,7 +37,7 @@ fn a_normal_table_scores_as_the_normal_distribution_does() {
     let mut values = vec![0.0; rows * dim];
     rng::fill_normals(7, Stream::TestNoise, 0, 0, &mut values);
     let config = Config {
-        data: crate::config::Data { standardize: false, ..preset::for_tables().data },
+        data: crate::config::Data { standardize: false, squash: None, ..preset::for_tables().data },
         ..preset::for_tables()
     };
     let table = |values: &[f32]| Table::new(vec![], dim, values.to_vec()).unwrap();
@@ -74,7 +74,7 @@ fn mmd_of_a_table_is_that_of_its_samples() {
     let mut values = vec![0.0; 2 * rows * dim];
     rng::fill_normals(3, Stream::TestNoise, 0, 0, &mut values);
     let config = Config {
-        data: crate::config::Data { standardize: false, ..preset::for_tables().data },
+        data: crate::config::Data { standardize: false, squash: None, ..preset::for_tables().data },
         ..preset::for_tables()
     };
     let table = |values: &[f32]| Table::new(vec![], dim, values.to_vec()).unwrap();

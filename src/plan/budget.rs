@@ -33,6 +33,14 @@ pub(super) fn arena_len(spec: &Spec) -> u64 {
     stored_weights(spec).saturating_add(derived)
 }
 
+/// The most couplings that any column goes through in the whole model.
+pub fn maps_of_a_column(spec: &Spec) -> u64 {
+    let couplings = lane::couplings(spec, 0);
+    let of_column = |c: u32| couplings.iter().filter(|n| (n.lower_first..n.lower_first + n.lower).contains(&c)).count();
+    let most = (0..spec.latent_dim()).map(of_column).max().unwrap_or(0) as u64;
+    most * u64::from(spec.blocks)
+}
+
 /// Elements of all mixing matrices.
 fn mixing_weights(spec: &Spec) -> u64 {
     let mixes = (0..spec.blocks).filter(|&b| spec.block_has_mixing(b)).count() as u64;
@@ -86,6 +94,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_column_goes_through_one_map_a_level() {
+        let maps = |dim, depth, blocks| maps_of_a_column(&Spec { dim, depth, blocks, ..Spec::default() });
+        assert_eq!([maps(20, 99, 2), maps(20, 0, 2), maps(1, 99, 3), maps(8, 1, 1)], [8, 2, 3, 2]);
+        let hint = Spec { kind: Kind::Hint, dim: 8, cond_dim: 2, blocks: 1, ..Spec::default() };
+        assert_eq!(maps_of_a_column(&hint), 4);
     }
 
     #[test]

@@ -67,8 +67,10 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     Ok(table)
 }
 
-/// Settings of the table `train` that a run may be older than, and what there was before: nothing of the kind.
-pub(super) const LATER: [(&str, &str); 7] = [
+/// Settings that a run may be older than, and what there was before: nothing of the kind.
+pub(super) const LATER: [(&str, &str); 9] = [
+    ("model.coupling", "\"affine\""),
+    ("train.dropout", "0.0"),
     ("train.cooldown", "0"),
     ("train.schedule", "\"exponential\""),
     ("train.warmup_steps", "0"),
@@ -80,12 +82,13 @@ pub(super) const LATER: [(&str, &str); 7] = [
 
 /// The settings of a checkpoint with those that it is older than.
 fn with_later_settings(mut table: toml::Table) -> toml::Table {
-    if let Some(toml::Value::Table(train)) = table.get_mut("train") {
-        for (key, value) in LATER {
-            let before = format!("{key} = {value}").parse::<toml::Table>().ok();
-            let before = before.and_then(|mut table| table.remove("train")?.as_table().cloned());
-            for (name, value) in before.into_iter().flatten() {
-                train.entry(name).or_insert(value);
+    for (key, value) in LATER {
+        let before = format!("{key} = {value}").parse::<toml::Table>().unwrap_or_default();
+        for (section, values) in before {
+            if let (Some(toml::Value::Table(ours)), toml::Value::Table(values)) = (table.get_mut(&section), values) {
+                for (name, value) in values {
+                    ours.entry(name).or_insert(value);
+                }
             }
         }
     }
@@ -111,18 +114,18 @@ fn difference(a: &toml::Table, b: &toml::Table) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::preset::for_tables;
+    use crate::config::preset::for_affine_tables;
 
     /// What a checkpoint that is older than them says is what a training without them does.
     #[test]
     fn later_settings_are_off_in_older_checkpoints() {
-        let mut config = for_tables();
+        let mut config = for_affine_tables();
         (config.train.cooldown, config.train.retries) = (0, 0);
         let ours = settings_that_matter(&config).unwrap();
         let mut older = ours.clone();
-        let train = older["train"].as_table_mut().unwrap();
         for (key, _) in LATER {
-            assert!(train.remove(key.strip_prefix("train.").unwrap()).is_some(), "{key}");
+            let (section, name) = key.split_once('.').unwrap();
+            assert!(older[section].as_table_mut().unwrap().remove(name).is_some(), "{key}");
         }
         assert!(difference(&older, &ours).is_some());
         assert_eq!(difference(&with_later_settings(older.clone()), &ours), None);

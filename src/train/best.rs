@@ -30,7 +30,7 @@ impl Best {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::preset::for_tables;
+    use crate::config::preset::for_affine_tables;
 
     fn best(epoch: u64, test_loss: f64) -> Best {
         Best { epoch, test_loss, ll: 0.0, weights: vec![] }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn patience_is_counted_from_the_best_epoch() {
-        let mut train = for_tables().train;
+        let mut train = for_affine_tables().train;
         train.patience = 4;
         let before = best(3, 1.0);
         let long_ago = |train: &Train| [3, 6, 7, 20].map(|epochs| Best::was_long_ago(Some(&before), epochs, train));

@@ -66,10 +66,10 @@ mod tests {
     use approx::assert_relative_eq;
 
     use super::*;
-    use crate::config::preset::for_tables;
+    use crate::config::preset::for_affine_tables;
 
     fn settings() -> Train {
-        let mut train = for_tables().train;
+        let mut train = for_affine_tables().train;
         (train.epochs, train.patience, train.cooldown, train.warmup_epochs) = (100, 5, 10, 0);
         (train.lr, train.lr_final) = (0.01, 0.0001);
         train

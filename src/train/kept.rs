@@ -78,11 +78,11 @@ pub(super) fn count(epochs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::preset::for_tables;
+    use crate::config::preset::for_affine_tables;
 
     #[test]
     fn words_say_which_model_and_why() {
-        let mut train = for_tables().train;
+        let mut train = for_affine_tables().train;
         (train.epochs, train.patience, train.keep) = (50, 8, Keep::Best);
         let kept =
             Kept { epoch: 9, epochs: 17, test_loss: Some(1.5), ll: Some(-1.5), stopped_early: true, cooldown: None };

@@ -144,7 +144,8 @@ pub fn settings_of(path: &Path) -> Result<Config> {
     let mut layers = Layers::new();
     layers.file(&folder::config_of(path))?;
     // The run may be older than some settings.
-    let missing = LATER.into_iter().filter(|(key, _)| layers.given(key).is_none());
+    // Layers see by themselves whether settings are older than splines.
+    let missing = LATER.into_iter().filter(|(key, _)| *key != "model.coupling" && layers.given(key).is_none());
     let missing: Vec<_> = missing.map(|(key, value)| (key, value.into(), "an earlier version")).collect();
     layers.flags(missing)?;
     layers.resolve_complete()

@@ -83,11 +83,11 @@ pub(super) fn already_finished(folder: &RunFolder, config: &Config, kept: Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::preset::for_tables;
+    use crate::config::preset::for_affine_tables;
     use crate::data::Table;
 
     fn settings() -> Config {
-        let mut config = for_tables();
+        let mut config = for_affine_tables();
         config.train.keep = Keep::Last;
         (config.train.batch, config.train.batches_per_epoch) = (Some(1000), Some(5));
         config

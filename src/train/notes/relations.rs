@@ -198,7 +198,7 @@ mod tests {
             e.map(|part| part / (e[0] + e[1] + e[2]))
         });
         assert!(text.contains("p1 + p2 + p3 = 1") && text.ends_with("data.columns=p1,p2"), "{text}");
-        assert_eq!(notes("a,b,c", 500, Kind::Flow, None, |z| [z[0], z[1], z[0] * z[1]]), Vec::<String>::new());
+        assert_eq!(notes("a,b,c", 500, Kind::Flow, None, |z| [z[0], z[1], z[0].abs()]), Vec::<String>::new());
     }
 
     #[test]
