@@ -131,7 +131,6 @@ launches! {
         log_det: u32,
         columns: u32,
         chains: u32,
-        slope: f32,
         add: u32,
     }
     /// `shaders/couple_mix.wgsl`
@@ -143,7 +142,6 @@ launches! {
         log_det: u32,
         columns: u32,
         chains: u32,
-        slope: f32,
         add: u32,
         mixed: u32,
         split: u32,
@@ -162,7 +160,6 @@ launches! {
         d_log_det: u32,
         columns: u32,
         chains: u32,
-        slope: f32,
         add: u32,
         d_x: u32,
         d_st: u32,
@@ -173,7 +170,6 @@ launches! {
         x: u32,
         st: u32,
         chains: u32,
-        slope: f32,
     }
     /// `shaders/walk.wgsl`
     Walk {
@@ -186,7 +182,7 @@ launches! {
         nodes: u32,
         walk: u32,
         count: u32,
-        slope: f32,
+        chains: u32,
     }
     /// `shaders/loss.wgsl`
     Loss {
@@ -208,7 +204,6 @@ launches! {
         d_x: u32,
         d_st: u32,
         chains: u32,
-        slope: f32,
     }
     /// `shaders/between_backward.wgsl`
     BetweenBackward {
@@ -227,7 +222,6 @@ launches! {
         d_x: u32,
         d_st: u32,
         chains: u32,
-        slope: f32,
     }
     /// `shaders/networks_backward.wgsl`
     NetworksBackward {
