@@ -74,7 +74,8 @@ fn couple_backward() {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
-            // Gradients are divided by the size of a bin: a thousandth of the box at least, a hundredth with these numbers.
+            // Gradients are divided by the size of a bin: a thousandth of the box at least, with these numbers a
+            // hundredth.
             case.scale = 0.5;
             let [x, st, d_to, d_log_det] = [s.dim, s.st_rows, s.dim, 1].map(|n| case.buffer(n));
             let [d_x, d_st, _] = [s.dim, s.sum_rows, 1].map(|n| case.buffer(n));
