@@ -17,8 +17,7 @@ struct Launch {
     d_log_det: u32,
     d_x: u32,
     d_st: u32,
-    chains: u32,  // per column: where its links begin in the tables, and their number
-    slope: f32,
+    chains: u32,  // where the columns' chains begin in the tables
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -52,7 +51,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             let x = arena[(launch.x + column) * stride + quad];
             let g = arena[(launch.d_to + column) * stride + quad];
             let chain = chain_at(launch.chains, column);
-            arena[(launch.d_x + column) * stride + quad] = couple_back(chain, x, g, d_log_det, st, d_st, launch.slope);
+            arena[(launch.d_x + column) * stride + quad] = couple_back(chain, x, g, d_log_det, st, d_st);
         }
     }
 }

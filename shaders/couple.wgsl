@@ -1,5 +1,5 @@
-// Every column through its chain of affine maps, v <- v * exp(sigma(s)) + t; adds the sum of sigma(s) to log_det, or
-// writes it there.
+// Every column through its maps (`shared/chain.wgsl`); adds the sum of their log-derivatives to log_det, or writes it
+// there.
 // Workgroup: 8 quads of samples x 16 groups of threads that share out the columns.
 struct Launch {
     tile: TileJob,
@@ -8,8 +8,7 @@ struct Launch {
     to: u32,
     log_det: u32,
     columns: u32,
-    chains: u32, // per column: where its links begin in the tables, and their number
-    slope: f32,
+    chains: u32, // where the columns' chains begin in the tables
     add: u32,    // 1: add to log_det; 0: write it
 }
 var<immediate> launch: Launch;
@@ -20,7 +19,7 @@ var<immediate> launch: Launch;
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let wanted = wg.x * 8u + thread % 8u;
     let live = wanted < launch.tile.quads;
-    let coupling = Coupling(launch.x, launch.st, launch.to, launch.columns, launch.chains, launch.slope);
+    let coupling = Coupling(launch.x, launch.st, launch.to, launch.columns, launch.chains);
     var log_det = vec4<f32>();
     if (live) { log_det = couple_columns(coupling, wanted, thread / 8u); }
     let sum = over_groups(log_det, thread);

@@ -7,8 +7,7 @@ struct Launch {
     d_log_det: u32,
     d_x: u32,
     d_st: u32,
-    chains: u32, // per column: where its links begin in the tables, and their number
-    slope: f32,
+    chains: u32, // where the columns' chains begin in the tables
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -25,5 +24,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let chain = chain_at(launch.chains, id.y);
     let st = launch.st * stride + quad;
     let d_st = launch.d_st * stride + quad;
-    arena[(launch.d_x + id.y) * stride + quad] = couple_back(chain, x, g, d_log_det, st, d_st, launch.slope);
+    arena[(launch.d_x + id.y) * stride + quad] = couple_back(chain, x, g, d_log_det, st, d_st);
 }

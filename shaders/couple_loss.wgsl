@@ -11,8 +11,7 @@ struct Launch {
     d_z: u32,
     d_log_det: u32,
     columns: u32,
-    chains: u32, // per column: where its links begin in the tables, and their number
-    slope: f32,
+    chains: u32, // where the columns' chains begin in the tables
     add: u32,    // 1: add to log_det; 0: write it
     d_x: u32,    // or NONE: no backward
     d_st: u32,
@@ -29,7 +28,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let wanted = wg.x * 8u + lane;
     let live = wanted < launch.tile.quads;
     let stride = launch.tile.stride;
-    let coupling = Coupling(launch.x, launch.st, launch.z, launch.columns, launch.chains, launch.slope);
+    let coupling = Coupling(launch.x, launch.st, launch.z, launch.columns, launch.chains);
     var log_det = vec4<f32>();
     var squares = vec4<f32>();
     if (live) {
@@ -60,7 +59,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             let chain = chain_at(launch.chains, column);
             let st = launch.st * stride + wanted;
             let d_st = launch.d_st * stride + wanted;
-            arena[(launch.d_x + column) * stride + wanted] = couple_back(chain, x, g, d_log_det, st, d_st, launch.slope);
+            arena[(launch.d_x + column) * stride + wanted] = couple_back(chain, x, g, d_log_det, st, d_st);
         }
     }
 }

@@ -7,8 +7,7 @@ struct Launch {
     to: u32,
     log_det: u32,
     columns: u32,
-    chains: u32, // per column: where its links begin in the tables, and their number
-    slope: f32,
+    chains: u32, // where the columns' chains begin in the tables
     add: u32,    // 1: add to log_det; 0: write it
     mixed: u32,
     split: u32,  // columns of the first lane, or all
@@ -25,7 +24,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let wanted = wg.x * 8u + thread % 8u;
     let live = wanted < launch.tile.quads;
     let group = thread / 8u;
-    let coupling = Coupling(launch.x, launch.st, launch.to, launch.columns, launch.chains, launch.slope);
+    let coupling = Coupling(launch.x, launch.st, launch.to, launch.columns, launch.chains);
     var log_det = vec4<f32>();
     if (live) { log_det = couple_columns(coupling, wanted, group); }
     let sum = over_groups(log_det, thread);

@@ -1,10 +1,10 @@
 // Backward of the narrow networks of a stage, from their inputs: what a wide network reads from memory is cheaper to
 // compute again here, and gradients of weights stay in registers. Sums have the order of `weight_gradient.wgsl`, so the
 // bits are the same.
-// Workgroup: a pack of nodes x one slice of the batch, first all samples for s and then for t. 8 quads of samples at a
-// time: columns and gradients of the outputs to workgroup memory, hidden activations (front, rear), gradient of the
-// last layer; d_hidden1 takes the place of the rear, gradient of the middle layer; d_hidden0 that of the front,
-// gradient of the first layer, slots.
+// Workgroup: a pack of nodes x one slice of the batch, all samples for one network of each node after the other. 8
+// quads of samples at a time: columns and gradients of the outputs to workgroup memory, hidden activations (front,
+// rear), gradient of the last layer; d_hidden1 takes the place of the rear, gradient of the middle layer; d_hidden0
+// that of the front, gradient of the first layer, slots.
 struct Launch {
     tile: TileJob,
     x: u32,
@@ -26,8 +26,8 @@ const QUADS: u32 = 8u; // mirrors `narrow::QUADS`
 // Quads from one row to the next: odd, so that threads that read the same quad of different rows meet different banks.
 const PITCH: u32 = QUADS + 1u;
 override THREADS: u32 = 256u;
-override ROWS: u32 = 80u;
-var<workgroup> act: array<vec4<f32>, ROWS * PITCH>;
+override SIZE: u32 = 720u; // PITCH for each row
+var<workgroup> act: array<vec4<f32>, SIZE>;
 
 fn rectify_four(s: Four) -> Four {
     return Four(rectify(s.a), rectify(s.b), rectify(s.c), rectify(s.d));
@@ -67,7 +67,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let own_rear = rear + item.first * PITCH;
     let inputs = place.inputs * PITCH + lane;
     let outs = place.outs * PITCH + lane;
-    for (var which = 0u; which < 2u; which++) {
+    for (var which = 0u; which < NETWORKS; which++) {
         let net = net_at(place.node, which);
         let left = net.hidden - item.first;
         let copy = slice * launch.length;
@@ -103,20 +103,23 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                 let n_in = net.upper + net.given;
                 let panel = half_panel(net.panel.x, item.first, panel_length(n_in));
                 hidden = rectify_four(add_act_four(biases_four(panel), panel + 2u, inputs, PITCH, n_in));
+                hidden = drop_four(hidden, net.dropout, item.first, quad);
                 keep_four(hidden, own_front, PITCH, left);
             }
             workgroupBarrier();
             if (works) {
                 let panel = half_panel(net.panel.y, item.first, panel_length(net.hidden));
                 hidden = rectify_four(add_act_four(biases_four(panel), panel + 2u, front, PITCH, net.hidden));
+                hidden = drop_four(hidden, net.dropout + 1u, item.first, quad);
                 keep_four(hidden, own_rear, PITCH, left);
             }
             workgroupBarrier();
             if (last && outer.live) { add_products(&d_outer, outer); }
             d_bias.z = add_row(d_bias.z, bias.rows.z);
             if (works) {
-                let panel = half_panel(net.back.z, item.first, 2u * net.lower);
-                hidden = masked_four(add_act_four(zero_four(), panel, outs, PITCH, net.lower), hidden);
+                let panel = half_panel(net.back.z, item.first, 2u * net.outputs);
+                hidden = masked_four(add_act_four(zero_four(), panel, outs, PITCH, net.outputs), hidden);
+                hidden = scale_four(hidden);
             }
             workgroupBarrier();
             if (works) { keep_four(hidden, own_rear, PITCH, left); }
@@ -131,7 +134,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                     act[own_front + 2u * PITCH],
                     act[own_front + 3u * PITCH],
                 );
-                hidden = masked_four(add_act_four(zero_four(), panel, rear, PITCH, net.hidden), h);
+                hidden = scale_four(masked_four(add_act_four(zero_four(), panel, rear, PITCH, net.hidden), h));
             }
             workgroupBarrier();
             if (works) { keep_four(hidden, own_front, PITCH, left); }
@@ -160,8 +163,8 @@ fn send(pack: u32, group: u32, lane: u32, which: u32, quad: u32) {
         let count = net.upper - upper.first;
         let at = (launch.slots + net.slot + upper.first) * stride + quad;
         var sum = zero_four();
-        // What this very thread left there for s.
-        if (which == 1u) {
+        // What this very thread left there for the network before.
+        if (which > 0u) {
             sum.a = arena[at];
             if (count > 1u) { sum.b = arena[at + stride]; }
             if (count > 2u) { sum.c = arena[at + 2u * stride]; }

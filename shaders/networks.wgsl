@@ -8,7 +8,7 @@ struct Launch {
     hidden0: u32,
     hidden1: u32,
     nodes: u32, // where the stage's nodes begin in the tables
-    first: u32, // number of the first network of this dispatch: node * 2 + (0: s, 1: t)
+    first: u32, // number of the first network of this dispatch, counted over the nodes
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -18,7 +18,7 @@ var<immediate> launch: Launch;
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let number = launch.first + wg.y;
-    let net = net_at(launch.nodes + (number / 2u) * NODE_WORDS, number % 2u);
+    let net = net_at(launch.nodes + (number / NETWORKS) * NODE_WORDS, number % NETWORKS);
     let wanted = wg.x * 16u + thread % 16u;
     let live = wanted < launch.tile.quads;
     let quad = min(wanted, launch.tile.quads - 1u);
@@ -28,9 +28,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
     let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
     let st = (launch.st + net.st) * stride + quad;
-    run_first_layer(net, x, launch.given * stride + quad, h0, group, 8u, live);
+    run_first_layer(net, x, launch.given * stride + quad, h0, quad, group, 8u, live);
     storageBarrier();
-    run_layer(Layer(net.panel.y, net.hidden, net.hidden, h0, h1), true, group, 8u, live);
+    run_layer(Layer(net.panel.y, net.hidden, net.hidden, h0, h1, net.dropout + 1u), true, quad, group, 8u, live);
     storageBarrier();
-    run_layer(Layer(net.panel.z, net.hidden, net.lower, h1, st), false, group, 8u, live);
+    run_layer(Layer(net.panel.z, net.hidden, net.outputs, h1, st, NONE), false, quad, group, 8u, live);
 }

@@ -1,6 +1,7 @@
 // Gradients of the activations of a stage whose nodes are too wide for `networks_packed_backward.wgsl`: d_hidden1 from
-// d_st, d_hidden0 from d_hidden1, both zero where ReLU was; then the slots, what both networks of a node send to its
-// upper columns. Workgroup: one node x 16 quads of samples; even groups of threads work for s, odd ones for t.
+// d_st, d_hidden0 from d_hidden1, both zero where ReLU was; then the slots, what the networks of a node send to its
+// upper columns. Workgroup: one node x 16 quads of samples; of two networks even groups of threads work for the first,
+// odd ones for the second.
 struct Launch {
     tile: TileJob,
     hidden0: u32,
@@ -20,10 +21,11 @@ var<immediate> launch: Launch;
 // A layer backwards through the ReLU before it: gradients of its `n_in` inputs from those of its `n_out` outputs.
 fn back(panel: u32, n_in: u32, n_out: u32, d_out: u32, activation: u32, d_in: u32, group: u32, live: bool) {
     let stride = launch.tile.stride;
-    for (var k = group * 8u; k < n_in; k += 64u) {
+    for (var k = group * 8u; k < n_in; k += 128u / NETWORKS) {
         let sum = add_arena(zero_eight(), panel + (k / 8u) * 2u * n_out, d_out, n_out);
         if (live) {
-            store_eight(masked_eight(sum, activation + k * stride, n_in - k), d_in + k * stride, n_in - k);
+            let d = scale_eight(masked_eight(sum, activation + k * stride, n_in - k));
+            store_eight(d, d_in + k * stride, n_in - k);
         }
     }
 }
@@ -36,25 +38,25 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let quad = min(wanted, launch.tile.quads - 1u);
     let group = thread / 16u;
     let stride = launch.tile.stride;
-    let net = net_at(node, group % 2u);
+    let net = net_at(node, group % NETWORKS);
     let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
     let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
-    let d_st = (launch.d_st + net.st) * stride + quad;
+    let d_st = (launch.d_st + net.sum) * stride + quad;
     let d0 = (launch.d_hidden0 + net.hidden_first) * stride + quad;
     let d1 = (launch.d_hidden1 + net.hidden_first) * stride + quad;
-    back(net.back.z, net.hidden, net.lower, d_st, h1, d1, group / 2u, live);
+    back(net.back.z, net.hidden, net.outputs, d_st, h1, d1, group / NETWORKS, live);
     storageBarrier();
-    back(net.back.y, net.hidden, net.hidden, d1, h0, d0, group / 2u, live);
+    back(net.back.y, net.hidden, net.hidden, d1, h0, d0, group / NETWORKS, live);
     if (launch.slots == NONE) { return; }
     storageBarrier();
-    let s = net_at(node, 0u);
-    let t = net_at(node, 1u);
-    let d_s = (launch.d_hidden0 + s.hidden_first) * stride + quad;
-    let d_t = (launch.d_hidden0 + t.hidden_first) * stride + quad;
-    for (var k = group * 8u; k < s.upper; k += 128u) {
-        let panel = (k / 8u) * 2u * s.hidden;
-        var sum = add_arena(zero_eight(), s.back.x + panel, d_s, s.hidden);
-        sum = add_arena(sum, t.back.x + panel, d_t, t.hidden);
-        if (live) { store_eight(sum, (launch.slots + s.slot + k) * stride + quad, s.upper - k); }
+    let first = net_at(node, 0u);
+    let last = net_at(node, NETWORKS - 1u);
+    let d_first = (launch.d_hidden0 + first.hidden_first) * stride + quad;
+    let d_last = (launch.d_hidden0 + last.hidden_first) * stride + quad;
+    for (var k = group * 8u; k < first.upper; k += 128u) {
+        let panel = (k / 8u) * 2u * first.hidden;
+        var sum = add_arena(zero_eight(), first.back.x + panel, d_first, first.hidden);
+        if (NETWORKS == 2u) { sum = add_arena(sum, last.back.x + panel, d_last, last.hidden); }
+        if (live) { store_eight(sum, (launch.slots + first.slot + k) * stride + quad, first.upper - k); }
     }
 }

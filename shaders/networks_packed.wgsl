@@ -1,4 +1,4 @@
-// The networks of a stage. Workgroup: the s or the t of a pack of nodes x QUADS quads of samples; the pack's hidden
+// The networks of a stage. Workgroup: one network of each node of a pack x QUADS quads of samples; the pack's hidden
 // outputs are shared out among groups of QUADS threads, eight for each. Hidden activations stay in the workgroup.
 struct Launch {
     tile: TileJob,
@@ -8,7 +8,7 @@ struct Launch {
     hidden0: u32,
     hidden1: u32,
     packs: u32,   // where the packs begin in the tables
-    first: u32,   // number of the first half pack of this dispatch: pack * 2 + (0: s, 1: t)
+    first: u32,   // number of the first part of a pack of this dispatch: pack * NETWORKS + network
     kept: u32,    // number of packs, the first ones, whose hidden activations are read again
 }
 var<immediate> launch: Launch;
@@ -19,15 +19,15 @@ var<immediate> launch: Launch;
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let number = launch.first + wg.y;
-    let pack = pack_at(launch.packs + (number / 2u) * PACK_WORDS);
-    let which = number % 2u;
+    let pack = pack_at(launch.packs + (number / NETWORKS) * PACK_WORDS);
+    let which = number % NETWORKS;
     let lane = thread % QUADS;
     let group = thread / QUADS;
     let wanted = wg.x * QUADS + lane;
     let live = wanted < launch.tile.quads;
     let quad = min(wanted, launch.tile.quads - 1u);
     let stride = launch.tile.stride;
-    let kept = live && number / 2u < launch.kept;
+    let kept = live && number / NETWORKS < launch.kept;
 
     let works = group < pack.hidden_count;
     let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));
@@ -41,7 +41,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         let panel = net.panel.x + (item.first / 8u) * panel_length(net.upper + net.given);
         sum = add_arena(biases(panel), panel + 2u, (launch.x + net.upper_first) * stride + quad, net.upper);
         sum = add_arena(sum, panel + 2u + 2u * net.upper, launch.given * stride + quad, net.given);
-        sum = rectify_eight(sum);
+        sum = drop_eight(rectify_eight(sum), net.dropout, item.first, quad);
         keep_eight(sum, own, QUADS, left);
         if (kept) { store_eight(sum, launch.hidden0 * stride + hidden, left); }
     }
@@ -49,6 +49,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     if (works) {
         let panel = net.panel.y + (item.first / 8u) * panel_length(net.hidden);
         sum = rectify_eight(add_act(biases(panel), panel + 2u, rows, QUADS, net.hidden));
+        sum = drop_eight(sum, net.dropout + 1u, item.first, quad);
         if (kept) { store_eight(sum, launch.hidden1 * stride + hidden, left); }
     }
     workgroupBarrier();
@@ -60,6 +61,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         let owner = net_at(out.node, which);
         let panel = owner.panel.z + (out.first / 8u) * panel_length(owner.hidden) + (out.first / 4u) % 2u;
         let four = add_act_four(biases_four(panel), panel + 2u, out.row * QUADS + lane, QUADS, owner.hidden);
-        if (live) { store_four(four, (launch.st + owner.st + out.first) * stride + quad, owner.lower - out.first); }
+        if (live) { store_four(four, (launch.st + owner.st + out.first) * stride + quad, owner.outputs - out.first); }
     }
 }

@@ -1,7 +1,7 @@
 // Gradients of the activations of a stage's networks: d_hidden1 from d_st, d_hidden0 from d_hidden1, both zero where
-// ReLU was; then the slots, what both networks of a node send to its upper columns.
-// Workgroup: a pack of nodes x QUADS quads of samples, first s and then t. The gradients on their way stay in the
-// workgroup; those of the hidden layers also go to the arena, for the gradients of the weights.
+// ReLU was; then the slots, what the networks of a node send to its upper columns.
+// Workgroup: a pack of nodes x QUADS quads of samples, one network of each node after the other. The gradients on their
+// way stay in the workgroup; those of the hidden layers also go to the arena, for the gradients of the weights.
 struct Launch {
     tile: TileJob,
     hidden0: u32,
@@ -31,25 +31,25 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));
     let rows = item.row * QUADS + lane;
     let own = rows + item.first * QUADS;
-    for (var which = 0u; which < 2u; which++) {
+    for (var which = 0u; which < NETWORKS; which++) {
         let net = net_at(item.node, which);
         let left = net.hidden - item.first;
         let hidden = (net.hidden_first + item.first) * stride + quad;
         var sum = zero_eight();
         if (works) {
-            let panel = net.back.z + (item.first / 8u) * 2u * net.lower;
-            sum = add_arena(sum, panel, (launch.d_st + net.st) * stride + quad, net.lower);
-            sum = masked_eight(sum, launch.hidden1 * stride + hidden, left);
+            let panel = net.back.z + (item.first / 8u) * 2u * net.outputs;
+            sum = add_arena(sum, panel, (launch.d_st + net.sum) * stride + quad, net.outputs);
+            sum = scale_eight(masked_eight(sum, launch.hidden1 * stride + hidden, left));
             if (live) { store_eight(sum, launch.d_hidden1 * stride + hidden, left); }
         }
-        // `act` has been read for the slots of s.
+        // `act` has been read for the slots of the network before.
         workgroupBarrier();
         if (works) { keep_eight(sum, own, QUADS, left); }
         workgroupBarrier();
         if (works) {
             let panel = net.back.y + (item.first / 8u) * 2u * net.hidden;
             sum = add_act(zero_eight(), panel, rows, QUADS, net.hidden);
-            sum = masked_eight(sum, launch.hidden0 * stride + hidden, left);
+            sum = scale_eight(masked_eight(sum, launch.hidden0 * stride + hidden, left));
             if (live) { store_eight(sum, launch.d_hidden0 * stride + hidden, left); }
         }
         if (launch.slots != NONE) {
@@ -60,9 +60,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                 let upper = item_at(pack.upper, i);
                 let owner = net_at(upper.node, which);
                 let slot = (launch.slots + owner.slot + upper.first) * stride + quad;
-                // What this very thread left there for s.
+                // What this very thread left there for the network before.
                 var start = zero_eight();
-                if (which == 1u && live) { start = load_eight(slot, owner.upper - upper.first); }
+                if (which > 0u && live) { start = load_eight(slot, owner.upper - upper.first); }
                 let panel = owner.back.x + (upper.first / 8u) * 2u * owner.hidden;
                 let both = add_act(start, panel, upper.row * QUADS + lane, QUADS, owner.hidden);
                 if (live) { store_eight(both, slot, owner.upper - upper.first); }

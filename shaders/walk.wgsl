@@ -1,6 +1,7 @@
-// Inverse of a stage whose networks see the block's input: visits the nodes in order, runs both networks of each on the
-// columns inverted so far and inverts the node's lower columns, in place.
-// Workgroup: 8 quads of samples x 32 groups of threads that share out the outputs; even groups run s, odd ones t.
+// Inverse of a stage whose networks see the block's input: visits the nodes in order, runs the networks of each on the
+// columns inverted so far and inverts of the node's lower columns what can be inverted then, in place.
+// Workgroup: 8 quads of samples x 32 groups of threads that share out the outputs; of two networks even groups run the
+// first, odd ones the second.
 struct Launch {
     tile: TileJob,
     x: u32,
@@ -11,7 +12,7 @@ struct Launch {
     nodes: u32, // where the stage's nodes begin in the tables
     walk: u32,  // where the order of the visits begins
     count: u32, // number of nodes
-    slope: f32,
+    chains: u32, // where the columns' chains begin in the tables
 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
@@ -26,24 +27,31 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let group = thread / 8u;
     let stride = launch.tile.stride;
     for (var i = 0u; i < launch.count; i++) {
-        let net = net_at(launch.nodes + tables[launch.walk + i] * NODE_WORDS, group % 2u);
+        let node = launch.nodes + tables[launch.walk + i] * NODE_WORDS;
+        let net = net_at(node, group % NETWORKS);
         let x = (launch.x + net.upper_first) * stride + quad;
         let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
         let h1 = (launch.hidden1 + net.hidden_first) * stride + quad;
         let st = (launch.st + net.st) * stride + quad;
-        run_first_layer(net, x, launch.given * stride + quad, h0, group / 2u, 16u, live);
+        let own = group / NETWORKS;
+        let groups = 32u / NETWORKS;
+        run_first_layer(net, x, launch.given * stride + quad, h0, quad, own, groups, live);
         storageBarrier();
-        run_layer(Layer(net.panel.y, net.hidden, net.hidden, h0, h1), true, group / 2u, 16u, live);
+        let middle = Layer(net.panel.y, net.hidden, net.hidden, h0, h1, net.dropout + 1u);
+        run_layer(middle, true, quad, own, groups, live);
         storageBarrier();
-        run_layer(Layer(net.panel.z, net.hidden, net.lower, h1, st), false, group / 2u, 16u, live);
+        run_layer(Layer(net.panel.z, net.hidden, net.outputs, h1, st, NONE), false, quad, own, groups, live);
         storageBarrier();
         if (live) {
-            // The node's rows of s, whichever network this thread ran.
-            let s = (launch.st + net.st - (group % 2u) * net.lower) * stride + quad;
-            for (var c = group; c < net.lower; c += 32u) {
-                let at = (launch.x + net.lower_first + c) * stride + quad;
-                let log_scale = sigma(arena[s + c * stride], launch.slope);
-                arena[at] = (arena[at] - arena[s + (net.lower + c) * stride]) * exponential(-log_scale);
+            // The node's rows, whichever network this thread ran.
+            let first = net_at(node, 0u);
+            let per_column = first.outputs / first.lower;
+            for (var c = group; c < first.lower; c += 32u) {
+                let column = first.lower_first + c;
+                let at = (launch.x + column) * stride + quad;
+                let link = Link(first.st + c * per_column, first.outputs);
+                let chain = chain_at(launch.chains, column);
+                arena[at] = uncouple_node(chain, link, arena[at], launch.st * stride + quad);
             }
         }
         storageBarrier();

@@ -1,4 +1,4 @@
-// Every column of a quad of samples through its chain, by 16 groups of threads, and the log-determinants. Needs what
+// Every column of a quad of samples through its maps, by 16 groups of threads, and the log-determinants. Needs what
 // `chain.wgsl` needs.
 
 struct Coupling {
@@ -6,17 +6,16 @@ struct Coupling {
     st: u32,
     to: u32,
     columns: u32,
-    chains: u32, // per column: where its links begin in the tables, and their number
-    slope: f32,
+    chains: u32, // where the columns' chains begin in the tables
 }
 
-// Writes the columns of this thread; returns the sum of their log-scales.
+// Writes the columns of this thread; returns the sum of their log-derivatives.
 fn couple_columns(c: Coupling, quad: u32, group: u32) -> vec4<f32> {
     let stride = launch.tile.stride;
     var log_det = vec4<f32>();
     for (var column = group; column < c.columns; column += 16u) {
         let start = Through(arena[(c.x + column) * stride + quad], log_det);
-        let end = couple_column(chain_at(c.chains, column), start, c.st * stride + quad, c.slope);
+        let end = couple_column(chain_at(c.chains, column), start, c.st * stride + quad);
         log_det = end.log_det;
         arena[(c.to + column) * stride + quad] = end.v;
     }

@@ -53,16 +53,20 @@ fn arctangent(x: vec4<f32>) -> vec4<f32> {
 }
 
 // ln(x) for normal x > 0: exponent and mantissa m in [sqrt(1/2), sqrt(2)), then 2 atanh(s) with s = (m - 1) / (m + 1)
-// by its series to s^9.
-fn natural_log(x: f32) -> f32 {
-    let bits = bitcast<i32>(x) - 0x3f3504f3;
-    let exponent = bits >> 23u;
-    let m = bitcast<f32>((bits & 0x7fffff) + 0x3f3504f3);
+// by its series to s^9. Infinity and NaN stay as they are.
+fn natural_log(x: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<i32>>(x) - 0x3f3504f3;
+    let exponent = bits >> vec4<u32>(23u);
+    let m = bitcast<vec4<f32>>((bits & vec4<i32>(0x7fffff)) + 0x3f3504f3);
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
-    let series = z * fma(z, fma(z, fma(z, 0.22222222, 0.28571429), 0.4), 0.66666667);
-    let n = f32(exponent);
-    return fma(n, 0.693359375, fma(s, series, 2.0 * s) - n * 2.12194440e-4);
+    var p = fma(z, vec4<f32>(0.22222222), vec4<f32>(0.28571429));
+    p = fma(z, p, vec4<f32>(0.4));
+    p = z * fma(z, p, vec4<f32>(0.66666667));
+    let n = vec4<f32>(exponent);
+    let value = fma(n, vec4<f32>(0.693359375), fma(s, p, 2.0 * s) - n * 2.12194440e-4);
+    let magnitude = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+    return select(value, x, magnitude >= vec4<u32>(0x7f800000u));
 }
 
 // (cos, sin) of 2 pi f, 0 <= f <= 1: Taylor series to a^9 and a^10, |a| <= pi / 4. The distance to the nearest quarter

@@ -3,7 +3,8 @@
 // A pack: where its lists begin and how long they are. Hidden outputs, blocks of the middle layer, blocks of the
 // others, biases, rows to fetch, columns read.
 const NARROW_WORDS: u32 = 12u;
-// A row to fetch: where to, 0: of x, 1: of d_st, 2: of the conditions, its number for s, how much further it is for t.
+// A row to fetch: where to, 0: of x, 1: of d_st, 2: of the conditions, its number for the first network, how much
+// further it is for the second.
 const SOURCE_WORDS: u32 = 4u;
 
 // Four outputs, hidden outputs or columns of a node.
@@ -53,10 +54,10 @@ fn block_at(head: u32, number: u32, which: u32, copy: u32) -> Block {
     let layer = tables[at + 1u];
     let a = tables[at + 2u];
     let b = tables[at + 3u];
-    let inputs = tables[place.node + 1u] + tables[place.node + 32u];
-    let lower = tables[place.node + 3u];
-    let hidden = tables[place.node + 4u];
-    let n_out = select(hidden, lower, layer == 2u);
+    let inputs = tables[place.node + 1u] + tables[place.node + 2u];
+    let hidden = tables[place.node + 5u];
+    let outputs = tables[place.node + 6u];
+    let n_out = select(hidden, outputs, layer == 2u);
     let n_in = select(hidden, inputs, layer == 0u);
     var left = place.front;
     var right = place.inputs;
@@ -73,7 +74,7 @@ fn block_at(head: u32, number: u32, which: u32, copy: u32) -> Block {
         (n_in + 3u) / 4u,
         n_out,
         n_in,
-        copy + tables[place.node + 20u + 6u * which + layer],
+        copy + tables[place.node + NODE_OFFSETS + 6u * which + layer],
     );
 }
 
@@ -153,14 +154,14 @@ fn biases_at(head: u32, number: u32, which: u32, copy: u32) -> Biases {
     if (number >= tables[head + 1u]) { return biases; }
     let part = part_at(tables[head], number);
     let place = place_at(part.place);
-    let offsets = place.node + 23u + 6u * which;
-    if (part.first < tables[place.node + 4u]) {
+    let offsets = place.node + NODE_OFFSETS + 3u + 6u * which;
+    if (part.first < tables[place.node + 5u]) {
         biases.rows.x = (place.front + part.first) * PITCH;
         biases.rows.y = (place.rear + part.first) * PITCH;
         biases.at.x = copy + tables[offsets] + part.first;
         biases.at.y = copy + tables[offsets + 1u] + part.first;
     }
-    if (part.first < tables[place.node + 3u]) {
+    if (part.first < tables[place.node + 6u]) {
         biases.rows.z = (place.outs + part.first) * PITCH;
         biases.at.z = copy + tables[offsets + 2u] + part.first;
     }

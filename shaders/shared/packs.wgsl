@@ -7,8 +7,9 @@
 
 override QUADS: u32 = 16u;    // quads of samples of a workgroup
 override THREADS: u32 = 256u; // threads of a workgroup: QUADS times groups
-override ROWS: u32 = 64u;     // hidden rows of the largest pack
-var<workgroup> act: array<vec4<f32>, ROWS * QUADS>;
+// QUADS for each hidden row of the largest pack. Not a product: naga forgets overrides after a size without a name.
+override SIZE: u32 = 1024u;
+var<workgroup> act: array<vec4<f32>, SIZE>;
 
 // What a group of threads works on: eight outputs or inputs of one node; mirrors `packs::ITEM`.
 const ITEM_WORDS: u32 = 3u;

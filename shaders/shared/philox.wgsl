@@ -35,8 +35,10 @@ fn unit(word: u32) -> f32 {
 }
 
 fn box_muller(u: vec4<u32>) -> vec4<f32> {
-    let a = sqrt(max(-2.0 * natural_log(unit(u.x)), 0.0)) * cos_sin_turn(unit(u.y));
-    let b = sqrt(max(-2.0 * natural_log(unit(u.z)), 0.0)) * cos_sin_turn(unit(u.w));
+    // The last two are of no use.
+    let logs = natural_log(vec4<f32>(unit(u.x), unit(u.z), 1.0, 1.0));
+    let a = sqrt(max(-2.0 * logs.x, 0.0)) * cos_sin_turn(unit(u.y));
+    let b = sqrt(max(-2.0 * logs.y, 0.0)) * cos_sin_turn(unit(u.w));
     return vec4<f32>(a, b);
 }
 

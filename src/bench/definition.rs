@@ -1,7 +1,7 @@
 //! A model in f64 (spec, sections 1 to 3 and 5), in plain loops over nodes: the forward map, and the gradient of the
 //! loss by the chain rule. Slow, and with nothing in common with any engine but the plan.
 
-mod spline;
+pub(crate) mod spline;
 
 use crate::plan::{Link, Net, Node, Plan, Scale, Stage, Transform};
 

@@ -9,7 +9,7 @@
 mod case;
 mod check;
 mod cost;
-mod definition;
+pub(crate) mod definition;
 mod kernels;
 mod products;
 mod spread;

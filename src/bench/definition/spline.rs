@@ -3,7 +3,7 @@
 use crate::plan::{Link, Spline};
 
 /// The parameters of a column: sums over the nodes that transform it, if any do.
-pub(super) fn summed(spline: Spline, chain: &[Link], st: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn summed(spline: Spline, chain: &[Link], st: &[f64]) -> Option<Vec<f64>> {
     let sum = |p| chain.iter().map(|link| st[link.row(p) as usize]).sum();
     (!chain.is_empty()).then(|| (0..spline.parameters()).map(sum).collect())
 }
@@ -50,7 +50,7 @@ fn bin(spline: Spline, parameters: &[f64], x: f64) -> Bin {
 }
 
 /// The spline of a value, in place; returns its log-derivative.
-pub(super) fn forward(spline: Spline, parameters: &[f64], value: &mut f64) -> f64 {
+pub(crate) fn forward(spline: Spline, parameters: &[f64], value: &mut f64) -> f64 {
     if value.abs() >= f64::from(spline.half_width) {
         return 0.0;
     }
@@ -64,7 +64,7 @@ pub(super) fn forward(spline: Spline, parameters: &[f64], value: &mut f64) -> f6
 }
 
 /// Gradients of the parameters for that of the result, `d`, which becomes that of the value, and of the log-derivative.
-pub(super) fn backward(spline: Spline, parameters: &[f64], value: f64, d: &mut f64, d_log: f64) -> Vec<f64> {
+pub(crate) fn backward(spline: Spline, parameters: &[f64], value: f64, d: &mut f64, d_log: f64) -> Vec<f64> {
     let mut gradients = vec![0.0; parameters.len()];
     if value.abs() >= f64::from(spline.half_width) {
         return gradients;

@@ -200,13 +200,18 @@ impl Arrays {
         })
     }
 
-    /// Records lists of dispatches as one compute pass. Every kernel must be bound.
-    pub(super) fn replay(&mut self, lists: &[(&[Dispatch], TileJob)], update: &Update) -> Result<(), Failure> {
+    /// Records lists of dispatches as one compute pass. Every kernel must be bound, with `dropout` where it is not 0.
+    pub(super) fn replay(
+        &mut self,
+        lists: &[(&[Dispatch], TileJob)],
+        update: &Update,
+        dropout: u8,
+    ) -> Result<(), Failure> {
         let bound = &self.bound;
         let count = lists.iter().map(|(dispatches, _)| dispatches.len()).sum();
         let all = lists.iter().flat_map(|(dispatches, tile)| dispatches.iter().map(move |dispatch| (dispatch, tile)));
         self.commands.pass(count, all, |pass, (dispatch, tile)| {
-            let Some(bound) = bound.get(&dispatch.variant) else {
+            let Some(bound) = bound.get(&dispatch.variant.with_dropout(dropout)) else {
                 unreachable!("{} is not bound", dispatch.variant.kernel.name())
             };
             pass.pass.set_pipeline(&bound.pipeline.pipeline);

@@ -201,7 +201,7 @@ impl Device {
         if let Some(pipeline) = pipelines.get(&variant) {
             return Ok(pipeline.clone());
         }
-        let bindings = variant.kernel.bindings()?;
+        let bindings = variant.bindings()?;
         let pipeline = Arc::new(self.scoped(|| self.build(variant, bindings))?);
         pipelines.insert(variant, pipeline.clone());
         Ok(pipeline)
@@ -227,7 +227,7 @@ impl Device {
         });
         let descriptor = wgpu::ShaderModuleDescriptor {
             label,
-            source: wgpu::ShaderSource::Wgsl(kernel.source(self.passing).into()),
+            source: wgpu::ShaderSource::Wgsl(variant.source(self.passing).into()),
         };
         let checks =
             if self.checked { wgpu::ShaderRuntimeChecks::checked() } else { wgpu::ShaderRuntimeChecks::unchecked() };

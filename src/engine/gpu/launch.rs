@@ -134,7 +134,6 @@ launches! {
         log_det: u32,
         columns: u32,
         chains: u32,
-        slope: f32,
         add: u32,
     }
     /// `shaders/couple_mix.wgsl`
@@ -146,7 +145,6 @@ launches! {
         log_det: u32,
         columns: u32,
         chains: u32,
-        slope: f32,
         add: u32,
         mixed: u32,
         split: u32,
@@ -165,7 +163,6 @@ launches! {
         d_log_det: u32,
         columns: u32,
         chains: u32,
-        slope: f32,
         add: u32,
         d_x: u32,
         d_st: u32,
@@ -176,7 +173,6 @@ launches! {
         x: u32,
         st: u32,
         chains: u32,
-        slope: f32,
     }
     /// `shaders/walk.wgsl`
     Walk {
@@ -189,7 +185,7 @@ launches! {
         nodes: u32,
         walk: u32,
         count: u32,
-        slope: f32,
+        chains: u32,
     }
     /// `shaders/loss.wgsl`
     Loss {
@@ -211,7 +207,6 @@ launches! {
         d_x: u32,
         d_st: u32,
         chains: u32,
-        slope: f32,
     }
     /// `shaders/between_backward.wgsl`
     BetweenBackward {
@@ -230,7 +225,6 @@ launches! {
         d_x: u32,
         d_st: u32,
         chains: u32,
-        slope: f32,
     }
     /// `shaders/networks_backward.wgsl`
     NetworksBackward {

@@ -2,11 +2,12 @@
 //!
 //! `adapter` finds devices, `device` opens one and makes pipelines, `shader` holds the kernels and `launch` what each
 //! of them is told. `tables` turns a plan into arrays that kernels read, `panels` its weights into the order in which
-//! they are read; `packs` and `narrow` say which nodes share a workgroup. `record` turns a program into lists of
-//! `dispatch`es (`program::shortcuts` finds those that need not be; `trim` leaves out the rows that nobody touches),
-//! `fit` chooses how many samples lie on the device at a time. `session` runs the programs of a model, with the
-//! variants of kernels that `tune` remembers as the fastest; `arrays` are what it holds on the device, `transfer` and
-//! `uploads` move values and commands there and back, `profile` times dispatches.
+//! they are read, `transform` its couplings into the part of a shader that is theirs; `packs` and `narrow` say which
+//! nodes share a workgroup. `record` turns a program into lists of `dispatch`es (`program::shortcuts` finds those that
+//! need not be; `trim` leaves out the rows that nobody touches), `fit` chooses how many samples lie on the device at a
+//! time. `session` runs the programs of a model, with the variants of kernels that `tune` remembers as the fastest;
+//! `arrays` are what it holds on the device, `transfer` and `uploads` move values and commands there and back,
+//! `profile` times dispatches.
 //!
 //! # Kernels and operations
 //!
@@ -39,6 +40,7 @@ mod session;
 mod shader;
 mod tables;
 mod transfer;
+mod transform;
 mod trim;
 mod tune;
 mod uploads;

@@ -52,7 +52,7 @@ pub(super) struct Narrow {
     pub(super) count: u32,
     /// Hidden rows of all their nodes in both layers.
     hidden_rows: u32,
-    /// Most loop iterations of a thread per 8 quads.
+    /// Most loop iterations of a thread per 8 quads, for all networks of a node.
     iterations: u32,
 }
 
@@ -64,7 +64,7 @@ impl Narrow {
 
     /// Loop iterations of a thread for a tile of that many samples, all of one slice.
     pub(super) fn iterations(&self, samples: usize) -> u64 {
-        2 * u64::from(self.iterations) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
+        u64::from(self.iterations) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn recomputed(
 
 /// Hidden rows of the nodes that are not narrow, which come first.
 pub(super) fn wide_rows(stage: &Stage, tables: &StageTables) -> u32 {
-    stage.nodes[..tables.wide as usize].iter().map(|node| 2 * node.hidden).sum()
+    stage.nodes[..tables.wide as usize].iter().map(|node| node.nets.len() as u32 * node.hidden).sum()
 }
 
 /// What nodes need of a workgroup.
@@ -123,11 +123,11 @@ impl Need {
     fn of(node: &Node) -> Self {
         let four = |n: u32| n.div_ceil(4);
         Self {
-            rows: 2 * node.hidden + node.inputs() + node.lower,
+            rows: 2 * node.hidden + node.inputs() + node.outputs,
             hidden: four(node.hidden),
             middle: four(node.hidden).pow(2),
-            outer: four(node.hidden) * (four(node.inputs()) + four(node.lower)),
-            biases: node.hidden.max(node.lower),
+            outer: four(node.hidden) * (four(node.inputs()) + four(node.outputs)),
+            biases: node.hidden.max(node.outputs),
             threads: 0,
         }
     }
@@ -177,12 +177,13 @@ pub(super) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     let at = words.len() as u32;
     words.extend(heads);
     let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
-    let hidden_rows = stage.nodes[first..].iter().map(|node| 4 * node.hidden).sum();
+    let hidden_rows = stage.nodes[first..].iter().map(|node| 2 * node.nets.len() as u32 * node.hidden).sum();
     let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
     let dense = |n: u32| n / 4 + n % 4;
-    let of_node = |node: &Node| 2 * dense(node.inputs()) + 3 * dense(node.hidden) + dense(node.lower);
+    let of_node = |node: &Node| 2 * dense(node.inputs()) + 3 * dense(node.hidden) + dense(node.outputs);
     // Products of 5 lists of 8 quads, rows to fetch.
     let iterations = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
+    let iterations = stage.networks() * iterations;
     Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, iterations })
 }
 
@@ -201,7 +202,7 @@ fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>
         let parts = |count: u32| (0..count).step_by(4).flat_map(|first| [place, first]).collect::<Vec<u32>>();
         items.extend(parts(node.hidden));
         uppers.extend(parts(node.upper));
-        biases.extend((0..node.hidden.max(node.lower)).flat_map(|i| [place, i]));
+        biases.extend((0..node.hidden.max(node.outputs)).flat_map(|i| [place, i]));
         // Blocks of one layer: those side by side have the same outputs.
         let blocks = |layer: u32, n_out: u32, n_in: u32| {
             let n = n_in.div_ceil(4);
@@ -209,13 +210,13 @@ fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>
         };
         middle.extend(blocks(1, node.hidden, node.hidden));
         outer.extend(blocks(0, node.hidden, node.inputs()));
-        outer.extend(blocks(2, node.lower, node.hidden));
+        outer.extend(blocks(2, node.outputs, node.hidden));
         sources.extend((0..node.upper).flat_map(|c| [inputs + c, 0, node.upper_first + c, 0]));
         sources.extend((0..node.given).flat_map(|c| [inputs + node.upper + c, 2, c, 0]));
-        sources.extend((0..node.lower).flat_map(|c| [outs + c, 1, node.st + c, node.lower]));
+        sources.extend((0..node.outputs).flat_map(|c| [outs + c, 1, node.sum + c, node.outputs]));
         front += node.hidden;
         inputs += node.inputs();
-        outs += node.lower;
+        outs += node.outputs;
     }
     let mut head = [0; NARROW];
     for ((list, size), head) in lists.iter().zip([2, BLOCK, BLOCK, 2, SOURCE, 2]).zip(head.chunks_mut(2)) {

@@ -129,7 +129,7 @@ fn push_shape(
         for (node, i) in stage.nodes[pack.clone()].iter().zip(pack.clone()) {
             let at = nodes + (i * super::tables::NODE) as u32;
             for (list, (count, step)) in
-                items.iter_mut().zip([(node.hidden, PANEL), (node.lower, OUTPUTS), (node.upper, PANEL)])
+                items.iter_mut().zip([(node.hidden, PANEL), (node.outputs, OUTPUTS), (node.upper, PANEL)])
             {
                 list.extend((0..count).step_by(step as usize).flat_map(|first| [at, first, row]));
             }

@@ -10,9 +10,10 @@ use super::launch::{self, Launch, TileJob};
 use super::panels::PANEL;
 use super::shader::{Kernel, Variant};
 use super::tables::{JOBS_TOGETHER, StageTables, Tables};
+use super::transform::ColumnMaps;
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::plan::{Node, Plan, Scale, Stage};
+use crate::plan::{Node, Plan, Stage};
 use crate::program::{MixId, Op, Program, StepOp, shortcuts};
 
 /// Bounds of the device a program is recorded for.
@@ -59,6 +60,7 @@ pub(super) const REFLECTION_ITERATIONS: u64 = 30_000;
 pub(super) struct Recorder<'a> {
     plan: &'a Plan,
     tables: &'a Tables,
+    maps: ColumnMaps,
     fit: Fit,
     bounds: Bounds,
     dispatches: Vec<Dispatch>,
@@ -70,13 +72,6 @@ pub(super) struct Recorder<'a> {
 
 fn tile() -> TileJob {
     bytemuck::Zeroable::zeroed()
-}
-
-fn slope(plan: &Plan) -> f32 {
-    match plan.spec.scale {
-        Scale::Atan { slope } => slope,
-        Scale::Exp => 0.0,
-    }
 }
 
 /// Iterations of the loops of `dense` over `count` inputs.
@@ -99,12 +94,13 @@ fn network_iterations(node: &Node, groups: u32) -> u64 {
     let hidden = dense_iterations(node.hidden);
     layer_iterations(input_iterations(node), node.hidden, groups)
         + layer_iterations(hidden, node.hidden, groups)
-        + layer_iterations(hidden, node.lower, groups)
+        + layer_iterations(hidden, node.outputs, groups)
 }
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(plan: &'a Plan, tables: &'a Tables, fit: Fit, bounds: Bounds, recomputed: &'a [usize]) -> Self {
-        Self { plan, tables, fit, bounds, dispatches: Vec::new(), recomputed, written: Vec::new() }
+        let maps = ColumnMaps::of(&plan.spec);
+        Self { plan, tables, maps, fit, bounds, dispatches: Vec::new(), recomputed, written: Vec::new() }
     }
 
     /// The dispatches of one tile.
@@ -154,7 +150,7 @@ impl<'a> Recorder<'a> {
         iterations: u64,
         launch: L,
     ) -> Result<()> {
-        let variant = variant.into();
+        let variant = variant.into().of_model(self.maps, self.plan.spec.coupling.networks().len() as u32);
         let refused = |what: &str, needed: u64, available: u64| Error::Device {
             what: format!(
                 "the model is too large for this adapter: kernel `{}` needs {needed} {what}, {available} are possible; \
@@ -197,7 +193,7 @@ impl<'a> Recorder<'a> {
     /// Records an operation, or its short form.
     fn op(&mut self, op: &Op, short: bool) -> Result<()> {
         use Extent::{Fixed, Quads};
-        let (tile, slope) = (tile(), slope(self.plan));
+        let tile = tile();
         // Round keys, four samples.
         const PHILOX_ITERATIONS: u64 = 40;
         match *op {
@@ -235,20 +231,26 @@ impl<'a> Recorder<'a> {
                     log_det: log_det.first,
                     columns: stage.dim,
                     chains: tables.chains,
-                    slope,
                     add: u32::from(!short),
                 };
                 self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
             }
             Op::Uncouple { stage: id, x, st } => {
                 let (stage, tables) = self.stage(id);
-                let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains, slope };
-                self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], 64, launch)
+                let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains };
+                let iterations = self.maps.iterations(networks::longest(&stage.chains));
+                self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], iterations, launch)
             }
             Op::Walk { stage: id, x, given, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
-                let iterations =
-                    stage.nodes.iter().map(|n| network_iterations(n, 16) + u64::from(n.lower.div_ceil(32)) + 1);
+                let groups = 32 / stage.networks().max(1);
+                let iterations = stage.nodes.iter().map(|node| {
+                    let own = node.st..node.st + node.outputs;
+                    let columns = &stage.chains[node.lower_first as usize..][..node.lower as usize];
+                    let deepest = columns.iter().filter(|chain| own.contains(&chain[0].first));
+                    let inverse = deepest.map(|chain| self.maps.iterations(chain.len() as u64)).max().unwrap_or(0);
+                    network_iterations(node, groups) + u64::from(node.lower.div_ceil(32)) * (1 + inverse) + 1
+                });
                 let launch = launch::Walk {
                     tile,
                     x: x.first,
@@ -259,7 +261,7 @@ impl<'a> Recorder<'a> {
                     nodes: tables.nodes,
                     walk: tables.walk,
                     count: tables.node_count,
-                    slope,
+                    chains: tables.chains,
                 };
                 self.push(Kernel::Walk, Head::Tile, [Quads(8), Fixed(1)], iterations.sum(), launch)
             }
@@ -287,9 +289,9 @@ impl<'a> Recorder<'a> {
                     d_x: d_x.first,
                     d_st: d_st.first,
                     chains: tables.chains,
-                    slope,
                 };
-                self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], 128, launch)
+                let iterations = self.maps.backward_iterations(networks::longest(&stage.chains));
+                self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], iterations, launch)
             }
             Op::NetworksBackward { .. } => {
                 self.networks_backward(op, short)?;
@@ -307,7 +309,7 @@ impl<'a> Recorder<'a> {
     /// Loop iterations of a coupling whose columns 16 groups of threads share out.
     fn couple_iterations(&self, id: usize) -> u64 {
         let stage = &self.plan.stages[id];
-        u64::from(stage.dim.div_ceil(16)) * (1 + networks::longest(&stage.chains)) + 16
+        u64::from(stage.dim.div_ceil(16)) * (1 + self.maps.iterations(networks::longest(&stage.chains))) + 16
     }
 
     fn mix(&mut self, mix: MixId, transpose: bool, from: Buffer, to: Buffer) -> Result<()> {

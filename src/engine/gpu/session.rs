@@ -39,6 +39,8 @@ struct Compiled {
     recorded: Recorded,
     /// Whether its backward operations leave some gradients unwritten, which are zero then.
     clear: bool,
+    /// The dropout for which it has kernels beside those without any, or 0.
+    dropout: u8,
 }
 
 /// The training data.
@@ -137,7 +139,7 @@ impl GpuSession {
 
     /// Records a tile of a program into the next submission: with the operations before the tiles where it is the
     /// first, and those after where it is the last.
-    fn replay(&mut self, program: usize, tile: TileJob, batch: usize, update: &Update) -> Result<()> {
+    fn replay(&mut self, program: usize, tile: TileJob, batch: usize, update: &Update, dropout: u8) -> Result<()> {
         self.arrays.bind()?;
         let compiled = &self.programs[program];
         let first = tile.first == 0;
@@ -154,7 +156,7 @@ impl GpuSession {
             (&recorded.rows, tile),
             (if last { &recorded.finish } else { none }, TileJob::zeroed()),
         ];
-        self.arrays.replay(&lists, update)?;
+        self.arrays.replay(&lists, update, dropout)?;
         Ok(())
     }
 
@@ -233,6 +235,15 @@ impl GpuSession {
         Ok(())
     }
 
+    /// Adds the kernels of a program that drop hidden units, if it has not had them.
+    fn prepare_dropout(&mut self, program: ProgramId, dropout: u8) {
+        let compiled = &mut self.programs[program.0];
+        if dropout != 0 && compiled.dropout != dropout {
+            self.arrays.add_kernels(compiled.recorded.all().map(|dispatch| dispatch.variant.with_dropout(dropout)));
+            compiled.dropout = dropout;
+        }
+    }
+
     /// Array of some values, where in it they begin, and their number.
     fn place(&self, values: Values) -> (Role, u64, u64) {
         let (all, trained) = (self.plan.layout.len() as u64, self.plan.layout.trained as u64);
@@ -284,7 +295,7 @@ impl Session for GpuSession {
         self.arrays.commands.reserve_launches(recorded.all().chain(&self.pack_weights).count())?;
         self.arrays.add_kernels(recorded.all().map(|dispatch| dispatch.variant));
         let clear = program.has_gradients() && !writes_every_gradient(&program);
-        self.programs.push(Compiled { program, fit, recorded, clear });
+        self.programs.push(Compiled { program, fit, recorded, clear, dropout: 0 });
         self.arrays.bind()?;
         Ok(ProgramId(self.programs.len() - 1))
     }
@@ -323,7 +334,7 @@ impl Session for GpuSession {
                     loss_cell: NONE,
                     ..*tile
                 };
-                self.replay(program.0, tile, job.rows, &Update::zeroed())?;
+                self.replay(program.0, tile, job.rows, &Update::zeroed(), 0)?;
                 let pitch = pitch as u64;
                 let parts: Vec<(u64, u64)> =
                     outputs.iter().map(|b| (u64::from(b.first) * pitch, u64::from(b.rows) * pitch)).collect();
@@ -377,6 +388,7 @@ impl Session for GpuSession {
         let compiled = &self.programs[program.0];
         let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
         self.grow_losses(job.rows)?;
+        self.prepare_dropout(program, job.dropout);
         let loss_cell = record::reflection_scratch(&self.plan) as u32;
         let resident = self.data.as_ref().is_some_and(|data| data.resident);
         let adam = job.adam.adam;
@@ -406,7 +418,7 @@ impl Session for GpuSession {
                 loss_cell,
                 ..tile
             };
-            self.replay(program.0, tile, job.rows, &update)?;
+            self.replay(program.0, tile, job.rows, &update, job.dropout)?;
         }
         self.last_rows = Some(job.rows);
         if gradients {

@@ -1,13 +1,15 @@
 //! The kernels: WGSL text, what each binds, and the checks that host and shader agree.
 //!
-//! A shader is its own file plus the shared files it names, concatenated. The number of a binding says which array of a
-//! session it is ([`Role`]), so a bind group layout follows from the shader alone.
+//! A shader is its own file plus the shared files it names, concatenated, and where it deals with couplings those of
+//! the model's transformation. The number of a binding says which array of a session it is ([`Role`]), so a bind group
+//! layout follows from the shader alone.
 
 use naga::{AddressSpace, StorageAccess};
 
 #[cfg(test)]
 use super::launch::{self, Launch};
 use super::packs::PackShape;
+use super::transform::ColumnMaps;
 use crate::error::{Error, Result};
 
 /// Arrays that kernels bind, by binding number.
@@ -94,7 +96,7 @@ macro_rules! kernels {
                 match self { $(Self::$kernel => $file,)* }
             }
 
-            /// The whole WGSL text.
+            /// The WGSL text but for the transformation's.
             fn text(self) -> &'static str {
                 match self {
                     $(Self::$kernel => concat!(
@@ -124,35 +126,38 @@ kernels! {
     Mix "mix" ["tile" "relu" "eight" "four" "product_arena" "mixing"] Mix,
     /// The networks of a stage, in packs.
     NetworksPacked "networks_packed"
-        ["tile" "net" "relu" "eight" "four" "product_arena" "packs" "product_workgroup"] NetworksPacked,
+        ["tile" "net" "relu" "eight" "four" "dropout" "product_arena" "packs" "product_workgroup"] NetworksPacked,
     /// The networks of a stage too wide for packs.
-    Networks "networks" ["tile" "net" "relu" "eight" "four" "product_arena" "layer"] Networks,
-    /// The affine maps of a stage.
-    Couple "couple" ["tile" "chain" "groups" "coupling" "scale" "elementary"] Couple,
-    /// The affine maps of a stage, then the mixing of the next block.
+    Networks "networks" ["none" "tile" "net" "relu" "eight" "four" "dropout" "product_arena" "layer"] Networks,
+    /// The maps of a stage.
+    Couple "couple" ["tile" "chain" "groups" "coupling" "elementary"] Couple,
+    /// The maps of a stage, then the mixing of the next block.
     CoupleMix "couple_mix"
-        ["tile" "chain" "groups" "coupling" "relu" "eight" "four" "product_arena" "mixing" "scale" "elementary"] CoupleMix,
-    /// The affine maps of the last stage, the loss, and the backward of both.
-    CoupleLoss "couple_loss" ["none" "tile" "chain" "groups" "coupling" "losses" "scale" "elementary"] CoupleLoss,
+        ["tile" "chain" "groups" "coupling" "relu" "eight" "four" "product_arena" "mixing" "elementary"] CoupleMix,
+    /// The maps of the last stage, the loss, and the backward of both.
+    CoupleLoss "couple_loss" ["none" "tile" "chain" "groups" "coupling" "losses" "elementary"] CoupleLoss,
     /// Their inverse.
-    Uncouple "uncouple" ["tile" "scale" "elementary"] Uncouple,
+    Uncouple "uncouple" ["tile" "chain" "elementary"] Uncouple,
     /// Inverse of a stage whose networks see its input.
-    Walk "walk" ["tile" "net" "relu" "eight" "four" "product_arena" "layer" "scale" "elementary"] Walk,
+    Walk "walk"
+        ["none" "tile" "net" "relu" "eight" "four" "dropout" "product_arena" "layer" "chain" "elementary"] Walk,
     /// Loss per sample, its gradients, and its sums over a few samples each.
     Loss "loss" ["none" "tile" "groups" "losses"] Loss,
-    /// Backward of the affine maps.
-    CoupleBackward "couple_backward" ["tile" "chain" "scale" "elementary"] CoupleBackward,
+    /// Backward of the maps of a stage.
+    CoupleBackward "couple_backward" ["tile" "chain" "elementary"] CoupleBackward,
     /// Backward of what lies between the networks of two stages.
     BetweenBackward "between_backward"
-        ["none" "tile" "slots" "relu" "eight" "four" "product_arena" "mixing" "chain" "scale" "elementary"] BetweenBackward,
+        ["none" "tile" "slots" "relu" "eight" "four" "product_arena" "mixing" "chain" "elementary"] BetweenBackward,
     /// Gradients of the networks' activations, in packs.
     NetworksPackedBackward "networks_packed_backward"
-        ["none" "tile" "net" "relu" "eight" "four" "product_arena" "packs" "product_workgroup"] NetworksPackedBackward,
+        ["none" "tile" "net" "relu" "eight" "four" "dropout" "product_arena" "packs" "product_workgroup"] NetworksPackedBackward,
     /// Gradients of the activations of networks too wide for packs.
-    NetworksBackward "networks_backward" ["none" "tile" "net" "relu" "eight" "four" "product_arena"] NetworksBackward,
+    NetworksBackward "networks_backward"
+        ["none" "tile" "net" "relu" "eight" "four" "dropout" "product_arena"] NetworksBackward,
     /// Backward of narrow networks, gradients of weights included.
     NarrowBackward "narrow_backward"
-        ["none" "tile" "net" "narrow" "outer" "relu" "eight" "four" "product_arena" "product_workgroup"] NarrowBackward,
+        ["none" "tile" "net" "narrow" "outer" "relu" "eight" "four" "dropout" "product_arena" "product_workgroup"]
+        NarrowBackward,
     /// Gradients of weights.
     WeightGradient "weight_gradient" ["none" "tile" "outer"] WeightGradient,
     /// Gradients that the networks send to the columns.
@@ -181,54 +186,65 @@ pub(super) struct Variant {
     pub(super) kernel: Kernel,
     /// The constants that kernels of packs leave open; none for all others.
     pub(super) shape: Option<PackShape>,
+    /// The transformation of the columns, of kernels that deal with couplings.
+    maps: Option<ColumnMaps>,
+    /// Networks of a node, of kernels that deal with them.
+    networks: Option<u32>,
+    /// Probability of a hidden unit to be dropped, in parts of 256.
+    dropout: u8,
 }
 
 impl From<Kernel> for Variant {
     fn from(kernel: Kernel) -> Self {
-        Self { kernel, shape: None }
+        Self { kernel, shape: None, maps: None, networks: None, dropout: 0 }
     }
 }
 
 impl Variant {
+    /// A kernel of packs.
+    pub(super) fn packed(kernel: Kernel, shape: PackShape) -> Self {
+        Self { shape: Some(shape), ..kernel.into() }
+    }
+
+    /// The same for a model whose columns go through these maps, with so many networks in a node.
+    pub(super) fn of_model(self, maps: ColumnMaps, networks: u32) -> Self {
+        let kernel = self.kernel;
+        Self { maps: kernel.transforms().then_some(maps), networks: kernel.has_networks().then_some(networks), ..self }
+    }
+
+    /// The same for a step that drops hidden units.
+    pub(super) fn with_dropout(self, dropout: u8) -> Self {
+        if self.kernel.has_networks() { Self { dropout, ..self } } else { self }
+    }
+
     /// The constants by name.
     pub(super) fn constants(self) -> Vec<(&'static str, f64)> {
-        let Some(PackShape { quads, threads, rows }) = self.shape else { return vec![] };
-        let mut constants = vec![("THREADS", threads.into()), ("ROWS", rows.into())];
-        // Narrow networks have one number of quads.
-        if self.kernel != Kernel::NarrowBackward {
-            constants.push(("QUADS", quads.into()));
+        let mut constants = self.maps.map(ColumnMaps::constants).unwrap_or_default();
+        if let Some(networks) = self.networks {
+            constants.extend([("NETWORKS", networks.into()), ("DROPOUT", self.dropout.into())]);
+        }
+        if let Some(PackShape { quads, threads, rows }) = self.shape {
+            constants.push(("THREADS", threads.into()));
+            // Narrow networks have one number of quads, and a row takes one more.
+            if self.kernel == Kernel::NarrowBackward {
+                constants.push(("SIZE", (rows * (quads + 1)).into()));
+            } else {
+                constants.extend([("QUADS", quads.into()), ("SIZE", (rows * quads).into())]);
+            }
         }
         constants
     }
-}
 
-/// A storage buffer that a kernel binds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Binding {
-    /// Which array, also the binding's number.
-    pub(super) role: Role,
-    /// Whether the kernel only reads it.
-    pub(super) read_only: bool,
-}
-
-/// How a shader gets its `launch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passing {
-    /// As immediates.
-    Immediate,
-    /// From a storage buffer in bind group 1, on devices without immediates. (Not a uniform buffer: Mesa's llvmpipe
-    /// compiles a kernel anew for every value of a loop bound that comes from one.)
-    Buffer,
-}
-
-impl Kernel {
-    /// The WGSL text for a way of passing `launch`.
+    /// The whole WGSL text for a way of passing `launch`.
     pub(super) fn source(self, passing: Passing) -> String {
+        let mut text = self.kernel.text().to_owned();
+        if let Some(maps) = self.maps {
+            text.push('\n');
+            text.push_str(maps.text());
+        }
         match passing {
-            Passing::Immediate => self.text().to_owned(),
-            Passing::Buffer => {
-                self.text().replace("var<immediate> launch", "@group(1) @binding(0) var<storage, read> launch")
-            }
+            Passing::Immediate => text,
+            Passing::Buffer => text.replace("var<immediate> launch", "@group(1) @binding(0) var<storage, read> launch"),
         }
     }
 
@@ -253,8 +269,41 @@ impl Kernel {
     pub(super) fn parse(self, passing: Passing) -> Result<naga::Module> {
         let source = self.source(passing);
         naga::front::wgsl::parse_str(&source).map_err(|e| Error::Device {
-            what: format!("shader `{}` does not compile: {}", self.name(), e.emit_to_string(&source)),
+            what: format!("shader `{}` does not compile: {}", self.kernel.name(), e.emit_to_string(&source)),
         })
+    }
+}
+
+/// A storage buffer that a kernel binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Binding {
+    /// Which array, also the binding's number.
+    pub(super) role: Role,
+    /// Whether the kernel only reads it.
+    pub(super) read_only: bool,
+}
+
+/// How a shader gets its `launch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passing {
+    /// As immediates.
+    Immediate,
+    /// From a storage buffer in bind group 1, on devices without immediates. (Not a uniform buffer: Mesa's llvmpipe
+    /// compiles a kernel anew for every value of a loop bound that comes from one.)
+    Buffer,
+}
+
+impl Kernel {
+    /// Whether it deals with what couplings do to columns, and gets the transformation's shaders.
+    fn transforms(self) -> bool {
+        use Kernel::{BetweenBackward, Couple, CoupleBackward, CoupleLoss, CoupleMix, Uncouple, Walk};
+        [Couple, CoupleMix, CoupleLoss, Uncouple, Walk, CoupleBackward, BetweenBackward].contains(&self)
+    }
+
+    /// Whether it deals with the networks of nodes.
+    fn has_networks(self) -> bool {
+        use Kernel::{NarrowBackward, Networks, NetworksBackward, NetworksPacked, NetworksPackedBackward, Walk};
+        [NetworksPacked, Networks, Walk, NetworksPackedBackward, NetworksBackward, NarrowBackward].contains(&self)
     }
 }
 
@@ -268,19 +317,61 @@ mod tests {
     use super::super::record::clip;
     use crate::rng::Stream;
 
+    use crate::plan::{Spec, Spline, Transform};
+
+    /// Every kernel for every transformation.
+    fn variants() -> Vec<Variant> {
+        let splines = [2, 8, 64].map(|bins| Transform::Spline(Spline { bins, ..Spline::default() }));
+        let couplings = [Transform::Affine].into_iter().chain(splines);
+        let of = |coupling: Transform| {
+            let maps = ColumnMaps::of(&Spec { coupling, ..Spec::default() });
+            let networks = coupling.networks().len() as u32;
+            Kernel::ALL.iter().map(move |&kernel| Variant::from(kernel).of_model(maps, networks).with_dropout(13))
+        };
+        let mut variants: Vec<Variant> = Vec::new();
+        for variant in couplings.flat_map(of) {
+            if !variants.contains(&variant) {
+                variants.push(variant);
+            }
+        }
+        variants
+    }
+
+    /// A constant that no shader has would go unnoticed.
+    #[test]
+    fn every_constant_is_one_of_the_shaders() {
+        let shape = PackShape { quads: 8, threads: 128, rows: 40 };
+        let packed = [Kernel::NetworksPacked, Kernel::NetworksPackedBackward, Kernel::NarrowBackward];
+        let mut open = 0;
+        for variant in variants() {
+            let shape = packed.contains(&variant.kernel).then_some(shape);
+            let variant = Variant { shape, ..variant };
+            let module = variant.parse(Passing::Immediate).unwrap();
+            let mut names: Vec<&str> = module.overrides.iter().map(|(_, o)| o.name.as_deref().unwrap()).collect();
+            let mut constants: Vec<&str> = variant.constants().into_iter().map(|(name, _)| name).collect();
+            names.sort_unstable();
+            constants.sort_unstable();
+            assert_eq!(names, constants, "{variant:?}");
+            open += names.len();
+        }
+        assert!(open > 40);
+    }
+
     fn validate(module: &naga::Module, capabilities: Capabilities) -> ModuleInfo {
         Validator::new(ValidationFlags::all(), capabilities).validate(module).unwrap_or_else(|e| panic!("{e:?}"))
     }
 
     #[test]
     fn every_shader_translates_to_every_backend_without_a_device() {
-        for &kernel in Kernel::ALL {
+        for variant in variants() {
+            let kernel = variant.kernel;
+            let constants = variant.constants().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
             for (passing, capabilities) in
                 [(Passing::Immediate, Capabilities::IMMEDIATES), (Passing::Buffer, Capabilities::empty())]
             {
-                let module = kernel.parse(passing).unwrap();
+                let module = variant.parse(passing).unwrap();
                 let info = validate(&module, capabilities);
-                let (module, info) = process_overrides(&module, &info, None, &Default::default()).unwrap();
+                let (module, info) = process_overrides(&module, &info, None, &constants).unwrap();
                 let words = spv::write_vec(&module, &info, &spv::Options::default(), None).unwrap();
                 assert!(words.len() > 100, "{}", kernel.name());
 
@@ -319,8 +410,9 @@ mod tests {
 
     #[test]
     fn bindings_have_the_names_and_numbers_of_their_roles() {
-        for &kernel in Kernel::ALL {
-            let module = kernel.parse(Passing::Immediate).unwrap();
+        for variant in variants() {
+            let kernel = variant.kernel;
+            let module = variant.parse(Passing::Immediate).unwrap();
             assert_eq!(module.entry_points.len(), 1, "{}", kernel.name());
             assert_eq!(module.entry_points[0].name, "main");
             assert_eq!(module.entry_points[0].stage, ShaderStage::Compute);
@@ -334,7 +426,7 @@ mod tests {
             }
             // 8 is what every device has, and one may be taken by the launch.
             assert!(bound <= 7);
-            assert_eq!(kernel.bindings().unwrap().len(), bound);
+            assert_eq!(variant.bindings().unwrap().len(), bound);
             for (i, role) in Role::ALL.into_iter().enumerate() {
                 assert_eq!(role as usize, i);
             }
@@ -343,8 +435,9 @@ mod tests {
 
     #[test]
     fn launch_structs_mirror_the_shaders() {
-        for &kernel in Kernel::ALL {
-            let module = kernel.parse(Passing::Immediate).unwrap();
+        for variant in variants() {
+            let kernel = variant.kernel;
+            let module = variant.parse(Passing::Immediate).unwrap();
             let (_, variable) = module
                 .global_variables
                 .iter()
@@ -382,7 +475,8 @@ mod tests {
     #[test]
     fn constants_mirror_the_host() {
         let constant = |kernel: Kernel, name: &str| {
-            let module = kernel.parse(Passing::Immediate).unwrap();
+            let module =
+                variants().into_iter().find(|v| v.kernel == kernel).unwrap().parse(Passing::Immediate).unwrap();
             let (_, c) = module.constants.iter().find(|(_, c)| c.name.as_deref() == Some(name)).unwrap();
             match module.global_expressions[c.init] {
                 naga::Expression::Literal(naga::Literal::U32(value)) => value as usize,
@@ -392,6 +486,7 @@ mod tests {
         assert_eq!(constant(Kernel::Networks, "NODE_WORDS"), super::super::tables::NODE);
         assert_eq!(constant(Kernel::Gather, "STREAM_NOISE"), Stream::Noise as usize);
         assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
+        assert_eq!(constant(Kernel::Networks, "STREAM_DROPOUT"), Stream::Dropout as usize);
         assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), super::super::tables::JOB);
         assert_eq!(constant(Kernel::NetworksPacked, "PACK_WORDS"), super::super::packs::PACK);
         assert_eq!(constant(Kernel::NetworksPacked, "ITEM_WORDS"), super::super::packs::ITEM);

@@ -6,10 +6,11 @@ use super::packs::{Packs, Workgroup, push_packs};
 use super::panels::{NetPanels, Panels};
 use crate::plan::{Node, Plan, Stage};
 
-/// Words of a node: columns read and transformed, hidden width, rows in the stage's buffers, where the
-/// panels of the three layers begin and the transposed ones, for s and for t; six offsets of weights and biases for s
-/// and for t; conditions read. Read by `shaders/shared/net.wgsl`.
-pub(super) const NODE: usize = 33;
+/// Words of a node: columns and conditions read, columns transformed, hidden width, outputs of a network, rows in the
+/// stage's buffers, number of the first counter of dropout; for each of up to two networks where the panels of the
+/// three layers begin and the transposed ones; for each six offsets of weights and biases. Read by
+/// `shaders/shared/net.wgsl`.
+pub(super) const NODE: usize = 36;
 /// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of
 /// weights and biases, first output, first input, number of inputs before the conditions. Read by
 /// `shaders/weight_gradient.wgsl`.
@@ -34,7 +35,8 @@ pub(super) struct StageTables {
     pub(super) wide: u32,
     /// Order of the inverse walk, one word per node.
     pub(super) walk: u32,
-    /// Two words per column: where its links begin, and their number. A link is two words, the rows of s and t.
+    /// Three words per column: where its links begin, their number, the first row of the sums of parameters, if there
+    /// are any. A link is two words: the row of the first parameter, and rows to the next.
     pub(super) chains: u32,
     /// Two words per column: where its list of slot rows begins, and its length.
     pub(super) slots: u32,
@@ -73,8 +75,11 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn new(plan: &Plan, panels: &Panels, workgroup: Workgroup) -> Self {
         let mut words = Vec::new();
-        let stages = plan.stages.iter().zip(&panels.nets);
-        let stages = stages.map(|(stage, nets)| stage_tables(stage, nets, workgroup, &mut words)).collect();
+        let stages = plan.stages.iter().zip(&panels.nets).enumerate();
+        // Two counters, one for each layer, for every hidden row.
+        let stages = stages
+            .map(|(id, (stage, nets))| stage_tables(stage, nets, 2 * plan.hidden_before(id), workgroup, &mut words))
+            .collect();
         let mixes = plan
             .mixes()
             .zip(&panels.mixes)
@@ -103,25 +108,29 @@ impl Tables {
     }
 }
 
-fn stage_tables(stage: &Stage, nets: &[Vec<NetPanels>], workgroup: Workgroup, words: &mut Vec<u32>) -> StageTables {
+/// `counters`: number of the stage's first counter of dropout.
+fn stage_tables(
+    stage: &Stage,
+    nets: &[Vec<NetPanels>],
+    counters: u32,
+    workgroup: Workgroup,
+    words: &mut Vec<u32>,
+) -> StageTables {
     let nodes = words.len() as u32;
     for (node, nets) in stage.nodes.iter().zip(nets) {
-        words.extend([node.upper_first, node.upper, node.lower_first, node.lower]);
-        words.extend([node.hidden, node.st, node.hidden_first, node.slot]);
-        for net in nets {
-            words.extend(net.forward);
-            words.extend(net.back);
-        }
-        for net in node.nets.iter() {
-            words.extend(net.weight);
-            words.extend(net.bias);
-        }
-        words.push(node.given);
+        words.extend([node.upper_first, node.upper, node.given, node.lower_first, node.lower]);
+        words.extend([node.hidden, node.outputs, node.st, node.sum, node.hidden_first, node.slot]);
+        words.push(counters + 2 * node.hidden_first);
+        let panels = nets.iter().flat_map(|net| [net.forward, net.back]).flatten();
+        let offsets = node.nets.iter().flat_map(|net| [net.weight, net.bias]).flatten();
+        // Zeros where there is no second network.
+        words.extend(panels.chain(std::iter::repeat(0)).take(2 * 6));
+        words.extend(offsets.chain(std::iter::repeat(0)).take(2 * 6));
     }
     debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
     let walk = words.len() as u32;
     words.extend(&stage.walk);
-    let chains = push_lists(words, &stage.chains, |link| vec![link.row(0), link.row(1)]);
+    let chains = push_chains(words, stage);
     let slots = push_lists(words, &stage.slots, |&row| vec![row]);
     let jobs = words.len() as u32;
     let jobs_of: Vec<u32> = stage.nodes.iter().map(|node| push_node_jobs(words, node)).collect();
@@ -143,6 +152,20 @@ fn stage_tables(stage: &Stage, nets: &[Vec<NetPanels>], workgroup: Workgroup, wo
         job_count,
         wide_jobs,
     }
+}
+
+/// Writes a heading of (begin, length, row of the first sum) per column, then the links; returns where the heading
+/// begins.
+fn push_chains(words: &mut Vec<u32>, stage: &Stage) -> u32 {
+    let heading = words.len();
+    words.resize(heading + 3 * stage.chains.len(), 0);
+    for (column, links) in stage.chains.iter().enumerate() {
+        let sum = stage.sums.get(column).copied().flatten().unwrap_or_default();
+        let head = [words.len() as u32, links.len() as u32, sum];
+        words[heading + 3 * column..][..3].copy_from_slice(&head);
+        words.extend(links.iter().flat_map(|link| [link.first, link.step]));
+    }
+    heading as u32
 }
 
 /// Writes a heading of (begin, length) per list, then the lists; returns where the heading begins.

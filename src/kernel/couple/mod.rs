@@ -4,6 +4,8 @@
 mod affine;
 mod spline;
 
+pub(crate) use spline::Form;
+
 use super::Shape;
 use crate::plan::{Node, Spec, Stage, Transform};
 

@@ -28,21 +28,23 @@ macro_rules! run_with {
 
 /// What a spline is made of but for its parameters.
 #[derive(Clone, Copy)]
-struct Form {
-    bins: usize,
+pub(crate) struct Form {
+    /// K.
+    pub(crate) bins: usize,
     /// b: the box is [-b, b].
-    half_width: f32,
+    pub(crate) half_width: f32,
     /// Smallest width and height of a bin.
-    least: f32,
+    pub(crate) least: f32,
     /// What is left of 2 b for the softmax.
-    rest: f32,
-    min_slope: f32,
+    pub(crate) rest: f32,
+    /// Smallest slope at a knot.
+    pub(crate) min_slope: f32,
     /// Makes the slope of a parameter of 0 equal to 1.
-    shift: f32,
+    pub(crate) shift: f32,
 }
 
 impl Form {
-    fn of(spline: Spline) -> Self {
+    pub(crate) fn of(spline: Spline) -> Self {
         let Spline { bins, half_width, min_slope } = spline;
         let least = 2.0 * half_width * Spline::MIN_BIN;
         Self {

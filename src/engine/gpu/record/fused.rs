@@ -8,7 +8,7 @@
 //! follow, every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
 
 use super::networks::longest;
-use super::{Extent, Head, Recorder, dense_iterations, slope, tile};
+use super::{Extent, Head, Recorder, dense_iterations, tile};
 use crate::buffer::Buffer;
 use crate::engine::gpu::launch::{self, NONE};
 use crate::engine::gpu::shader::Kernel;
@@ -91,7 +91,6 @@ impl Recorder<'_> {
             log_det: log_det.first,
             columns: stage.dim,
             chains: tables.chains,
-            slope: slope(self.plan),
             add: u32::from(!short),
             mixed: mixings.to.first,
             split: mixings.split,
@@ -123,12 +122,13 @@ impl Recorder<'_> {
             d_log_det: d_log_det.first,
             columns: stage.dim,
             chains: tables.chains,
-            slope: slope(self.plan),
             add: u32::from(!short),
             d_x,
             d_st,
         };
-        let iterations = 4 * self.couple_iterations(id);
+        let backward = 1 + self.maps.backward_iterations(longest(&stage.chains));
+        // The loss has two loops over the columns' groups.
+        let iterations = 3 * self.couple_iterations(id) + u64::from(stage.dim.div_ceil(16)) * backward;
         self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, iterations, launch)
     }
 
@@ -158,10 +158,10 @@ impl Recorder<'_> {
             d_x: d_x.first,
             d_st: d_st.first,
             chains: tables.chains,
-            slope: slope(self.plan),
         };
         let columns = u64::from(stage.dim.div_ceil(32));
-        let lists = longest(&self.plan.stages[later].slots) + 2 * longest(&stage.chains) + 3;
+        let maps = self.maps.backward_iterations(longest(&stage.chains));
+        let lists = longest(&self.plan.stages[later].slots) + maps + 3;
         let iterations = columns * lists + mixings.map_or(0, |mixings| mixings.iterations(32));
         self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, iterations, launch)
     }

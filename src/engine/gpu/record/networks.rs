@@ -35,14 +35,14 @@ impl Recorder<'_> {
         };
         let (stage, tables) = self.stage(id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.forward) {
-            let variant = Variant { kernel: Kernel::NetworksPacked, shape: Some(packs.shape) };
-            let iterations = pack_iterations(stage, packs, |node| (input_iterations(node), node.lower));
+            let variant = Variant::packed(Kernel::NetworksPacked, packs.shape);
+            let iterations = pack_iterations(stage, packs, |node| (input_iterations(node), node.outputs));
             let kept = match (keep, self.recomputed.contains(&id)) {
                 (false, _) => 0,
                 (true, true) => packs.wide,
                 (true, false) => packs.count,
             };
-            return self.split(2 * packs.count, |this, first, count| {
+            return self.split(stage.networks() * packs.count, |this, first, count| {
                 let launch = launch::NetworksPacked {
                     tile: tile(),
                     x: x.first,
@@ -59,7 +59,7 @@ impl Recorder<'_> {
             });
         }
         let iterations = stage.nodes.iter().map(|node| network_iterations(node, 8)).max().unwrap_or(0);
-        self.split(2 * tables.node_count, |this, first, count| {
+        self.split(stage.networks() * tables.node_count, |this, first, count| {
             let launch = launch::Networks {
                 tile: tile(),
                 x: x.first,
@@ -82,8 +82,9 @@ impl Recorder<'_> {
         let to = if short { NONE } else { slots.first };
         let recomputed = self.recomputed.contains(&id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.backward) {
-            let variant = Variant { kernel: Kernel::NetworksPackedBackward, shape: Some(packs.shape) };
-            let iterations = 2 * pack_iterations(stage, packs, |node| (dense_iterations(node.lower), node.upper));
+            let variant = Variant::packed(Kernel::NetworksPackedBackward, packs.shape);
+            let iterations = u64::from(stage.networks())
+                * pack_iterations(stage, packs, |node| (dense_iterations(node.outputs), node.upper));
             self.split(if recomputed { packs.wide } else { packs.count }, |this, first, count| {
                 let launch = launch::NetworksPackedBackward {
                     tile: tile(),
@@ -101,8 +102,9 @@ impl Recorder<'_> {
             })?;
         } else {
             let iterations = stage.nodes.iter().map(|n| {
-                let [lower, hidden] = [n.lower, n.hidden].map(dense_iterations);
-                let layers = layer_iterations(lower, n.hidden, 8) + layer_iterations(hidden, n.hidden, 8);
+                let groups = 16 / stage.networks().max(1);
+                let [outputs, hidden] = [n.outputs, n.hidden].map(dense_iterations);
+                let layers = layer_iterations(outputs, n.hidden, groups) + layer_iterations(hidden, n.hidden, groups);
                 layers + 2 * layer_iterations(hidden, n.upper, 16)
             });
             let iterations = iterations.max().unwrap_or(0);
@@ -132,7 +134,7 @@ impl Recorder<'_> {
     /// Backward and gradients of weights of the narrow nodes of a stage.
     fn narrow_backward(&mut self, id: usize, [x, given]: [Buffer; 2], d_st: Buffer, slots: u32) -> Result<()> {
         let Some(narrow) = self.tables.stages[id].narrow else { return Ok(()) };
-        let variant = Variant { kernel: Kernel::NarrowBackward, shape: Some(narrow.shape) };
+        let variant = Variant::packed(Kernel::NarrowBackward, narrow.shape);
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&narrow.at));
         self.written.push(narrow.at);

@@ -45,9 +45,10 @@ impl GpuSession {
         let shapes: Vec<Vec<_>> =
             shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
         let key = format!(
-            "{}, hintflow {}, {} of {} columns, up to {} samples, gradients: {}, {shapes:?}",
+            "{}, hintflow {}, {}, {} of {} columns, up to {} samples, gradients: {}, {shapes:?}",
             self.device.info.arithmetic,
             env!("CARGO_PKG_VERSION"),
+            self.plan.spec.coupling.name(),
             self.plan.spec.latent_dim(),
             self.plan.spec.row_columns(),
             rows.next_power_of_two(),
@@ -143,7 +144,7 @@ impl GpuSession {
             self.device.wait(None)?;
             let start = Instant::now();
             for _ in 0..REPLAYS {
-                self.arrays.replay(&[(dispatches, tile)], &Update::zeroed())?;
+                self.arrays.replay(&[(dispatches, tile)], &Update::zeroed(), 0)?;
             }
             self.arrays.commands.submit()?;
             self.device.wait(None)?;

@@ -1,4 +1,4 @@
-//! Conditional models: whole programs against f64 and against the native engine.
+//! Whole models, most of them conditional: programs against f64 and against the native engine.
 
 use super::*;
 use crate::engine::{Engine, Groups, StepJob};
@@ -7,7 +7,7 @@ use crate::optim::Adam;
 use crate::plan::Mixing;
 use crate::tape::Memory;
 
-/// Models of two blocks: awkward sizes, both ways of conditioning, all mixings.
+/// Models of two blocks: awkward sizes, both ways of conditioning, all mixings and transformations.
 fn whole_specs() -> Vec<Spec> {
     use ConditionOn::{Input, Output};
     let sizes = [(1, 1, Input, Mixing::Householder), (2, 3, Output, Mixing::Fixed), (9, 5, Input, Mixing::Fixed)];
@@ -17,13 +17,31 @@ fn whole_specs() -> Vec<Spec> {
         Spec { kind, dim, cond_dim, condition_on, mixing, mix_first, width: 18, ..Spec::default() }
     };
     let all = sizes.into_iter().chain(more).flat_map(|size| [Kind::Cinn, Kind::Hint].map(|kind| spec(kind, size)));
-    // A coupling without recursion: the baseline.
-    all.chain([Spec { depth: 0, ..spec(Kind::Cinn, (6, 4, Input, Mixing::Fixed)) }]).collect()
+    let coupling = Transform::Spline(Spline { bins: 5, half_width: 2.0, min_slope: 1e-3 });
+    let of_splines = |kind, size| Spec { coupling, ..spec(kind, size) };
+    all.chain([
+        // A coupling without recursion: the baseline.
+        Spec { depth: 0, ..spec(Kind::Cinn, (6, 4, Input, Mixing::Fixed)) },
+        spec(Kind::Hint, (4, 3, Input, Mixing::Permutation)),
+        of_splines(Kind::Cinn, (1, 1, Input, Mixing::Householder)),
+        of_splines(Kind::Hint, (2, 3, Output, Mixing::Reverse)),
+        of_splines(Kind::Hint, (9, 5, Input, Mixing::Permutation)),
+        of_splines(Kind::Cinn, (5, 2, Output, Mixing::Fixed)),
+        of_splines(Kind::Flow, (7, 0, Input, Mixing::Householder)),
+    ])
+    .collect()
 }
 
 /// Weights small enough for an inverse of two blocks.
 fn small_weights(plan: &Plan) -> Vec<f32> {
-    numbers(7, plan.layout.len(), 0.3)
+    let mut weights = numbers(7, plan.layout.len(), 0.3);
+    for mix in plan.mixes().filter(|mix| mix.permutes) {
+        let (q, n) = (mix.q as usize, mix.dim as usize);
+        weights[q..q + n * n].fill(0.0);
+        // A turn of the columns, which is not its own inverse.
+        (0..n).for_each(|row| weights[q + row * n + (row + 1) % n] = 1.0);
+    }
+    weights
 }
 
 /// In f64; and the same bits in tiles, with every operation in a dispatch of its own, with other variants of the

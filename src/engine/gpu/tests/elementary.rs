@@ -114,8 +114,12 @@ fn natural_logarithm() {
     let mut inputs: Vec<f32> = (0..40_000).map(|i| (i as f32 * 419.0 + 0.5) / (1 << 24) as f32).collect();
     inputs.extend((0..1000).map(|i| 1.0 - i as f32 / (1 << 24) as f32));
     inputs.extend([2f32.powi(-25), 0.5, 0.25, std::f32::consts::FRAC_1_SQRT_2]);
-    let expression = "vec4<f32>(natural_log(v.x), natural_log(v.y), natural_log(v.z), natural_log(v.w))";
-    assert_ulp(&inputs, &floats(&device, expression, &inputs), f64::ln, 3.0, 0.0, "ln");
+    // And splines of larger numbers.
+    inputs.extend((0..1200).map(|i| 1.15f32.powi(i - 600)));
+    assert_ulp(&inputs, &floats(&device, "natural_log(v)", &inputs), f64::ln, 3.0, 0.0, "ln");
+    let got = floats(&device, "natural_log(v)", &[f32::INFINITY, f32::NAN, -f32::NAN, 1.0]);
+    assert_eq!((got[0], got[3]), (f32::INFINITY, 0.0));
+    assert!(got[1].is_nan() && got[2].is_nan());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod backward;
 mod conditional;
+mod dropout;
 mod elementary;
 mod embedding;
 mod forward;
@@ -12,6 +13,7 @@ mod optimizer;
 mod profile;
 mod random;
 mod reference;
+mod spline;
 mod training;
 
 /// The comparison of the integration tests, and tested there (`tests/helpers.rs`).
@@ -26,7 +28,7 @@ use super::record::KernelVariants;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
-use crate::plan::{ConditionOn, Kind, Plan, Scale, Spec};
+use crate::plan::{ConditionOn, Kind, Plan, Scale, Spec, Spline, Transform};
 use crate::program::{Op, Program, StepOp};
 use crate::rng::{Counter, Stream};
 use compare::{Tolerance, assert_close};
@@ -74,7 +76,7 @@ fn within(relative: f64) -> Tolerance {
     Tolerance::relative(relative).floor(1e-30)
 }
 
-/// Small models of all kinds: both ways of conditioning, both scales.
+/// Small affine models of all kinds: both ways of conditioning, both scales.
 fn specs(dim: u32) -> [Spec; 4] {
     let base = Spec { dim, blocks: 1, width: 21, ..Spec::default() };
     let by_level = Spec { condition_on: ConditionOn::Output, scale: Scale::Exp, ..base.clone() };
@@ -87,6 +89,14 @@ fn specs(dim: u32) -> [Spec; 4] {
     ]
 }
 
+/// The same with splines, of other numbers of bins: two values in three lie in the box, or all.
+fn spline_specs(dim: u32) -> [Spec; 4] {
+    let bins = [2, 3, 8, 5, 8, 16][dim as usize % 6];
+    let half_width = if dim.is_multiple_of(3) { 4.0 } else { 1.0 };
+    let coupling = Transform::Spline(Spline { bins, half_width, min_slope: 1e-3 });
+    specs(dim).map(|spec| Spec { coupling, ..spec })
+}
+
 /// Random rows for each input of a program.
 fn inputs_of(program: &Program, rows: usize) -> Vec<Vec<f32>> {
     (0..).zip(&program.inputs).map(|(i, buffer)| numbers(11 + i, rows * buffer.rows as usize, 1.0)).collect()
@@ -94,6 +104,10 @@ fn inputs_of(program: &Program, rows: usize) -> Vec<Vec<f32>> {
 
 /// Calls `each` with every stage of models of all dimensions and their session.
 fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
+    for_stages_of(specs, each);
+}
+
+fn for_stages_of(specs: fn(u32) -> [Spec; 4], each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
     let device = device();
     for dim in DIMS {
         for spec in specs(dim) {
@@ -115,6 +129,8 @@ struct Case {
     ops: Vec<Op>,
     prepare: Vec<StepOp>,
     finish: Vec<StepOp>,
+    /// Inputs are numbers up to this one.
+    scale: f32,
 }
 
 impl Case {
@@ -127,6 +143,7 @@ impl Case {
             ops: vec![],
             prepare: vec![],
             finish: vec![],
+            scale: 1.5,
         }
     }
 
@@ -160,7 +177,7 @@ impl Case {
 
     fn inputs(&self, rows: usize) -> Vec<Vec<f32>> {
         let mut rng = Counter::new(3, Stream::Data, 0, 0);
-        self.inputs.iter().map(|b| take(&mut rng, rows * b.rows as usize, 1.5)).collect()
+        self.inputs.iter().map(|b| take(&mut rng, rows * b.rows as usize, self.scale)).collect()
     }
 
     /// Runs on the device in tiles of at most `tile` samples; returns outputs and gradients.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::bench::definition::spline;
 use crate::buffer::Buffer;
-use crate::plan::{Net, Node, Plan, Scale, Stage};
+use crate::plan::{Link, Net, Node, Plan, Scale, Spline, Stage, Transform};
 use crate::program::{Op, Program, StepOp};
 
 pub(super) struct Reference {
@@ -88,11 +89,11 @@ impl Reference {
             let v: Vec<f64> = Self::inputs(node, x, given).into_iter().map(|row| self.arena[row]).collect();
             let first = relu(self.layer(&net, 0, &v, h));
             let second = relu(self.layer(&net, 1, &first, h));
-            let out = self.layer(&net, 2, &second, node.lower as usize);
-            let row = (node.hidden_first + which * node.hidden) as usize;
+            let out = self.layer(&net, 2, &second, node.outputs as usize);
+            let row = node.hidden_of(which) as usize;
             put(&mut self.arena, hidden[0].first as usize + row, &first);
             put(&mut self.arena, hidden[1].first as usize + row, &second);
-            put(&mut self.arena, (st.first + node.st + which * node.lower) as usize, &out);
+            put(&mut self.arena, (st.first + node.st_of(which)) as usize, &out);
         }
     }
 
@@ -108,6 +109,13 @@ impl Reference {
             Op::Couple { stage, x, st, to, log_det } => {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
                     let mut v = self.arena[x.first as usize + c];
+                    if let Transform::Spline(form) = plan.spec.coupling {
+                        if let Some(parameters) = self.parameters(form, chain, st) {
+                            self.arena[log_det.first as usize] += spline::forward(form, &parameters, &mut v);
+                        }
+                        self.arena[to.first as usize + c] = v;
+                        continue;
+                    }
                     for link in chain {
                         let sigma = self.sigma(self.arena[(st.first + link.row(0)) as usize]);
                         v = v * sigma.exp() + self.arena[(st.first + link.row(1)) as usize];
@@ -118,6 +126,10 @@ impl Reference {
             }
             Op::Uncouple { stage, x, st } => {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
+                    if let Transform::Spline(form) = plan.spec.coupling {
+                        self.spline_inverse(form, chain, x.first as usize + c, st);
+                        continue;
+                    }
                     for link in chain.iter().rev() {
                         self.uncouple(
                             x.first as usize + c,
@@ -135,6 +147,14 @@ impl Reference {
                     for c in 0..node.lower {
                         let s = st.first + node.st + c;
                         let at = x.first + node.lower_first + c;
+                        if let Transform::Spline(form) = plan.spec.coupling {
+                            // Once all nodes have run that the column's parameters are sums over.
+                            let chain = &stage.chains[(node.lower_first + c) as usize];
+                            if chain[0].first == node.st + c * form.parameters() {
+                                self.spline_inverse(form, chain, at as usize, st);
+                            }
+                            continue;
+                        }
                         self.uncouple(at as usize, s as usize, (s + node.lower) as usize);
                     }
                 }
@@ -150,6 +170,17 @@ impl Reference {
             }
             Op::CoupleBackward { stage, x, st, d_to, d_log_det, d_x, d_st } => {
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
+                    if let Transform::Spline(form) = plan.spec.coupling {
+                        let mut g = self.arena[d_to.first as usize + c];
+                        if let Some(parameters) = self.parameters(form, chain, st) {
+                            let (v, d_log) = (self.arena[x.first as usize + c], self.arena[d_log_det.first as usize]);
+                            let gradients = spline::backward(form, &parameters, v, &mut g, d_log);
+                            let sum = plan.stages[stage].sums[c].unwrap();
+                            put(&mut self.arena, (d_st.first + sum) as usize, &gradients);
+                        }
+                        self.arena[d_x.first as usize + c] = g;
+                        continue;
+                    }
                     let mut values = vec![self.arena[x.first as usize + c]];
                     for link in chain {
                         let e = self.sigma(self.arena[(st.first + link.row(0)) as usize]).exp();
@@ -185,6 +216,27 @@ impl Reference {
         }
     }
 
+    /// Sums of the parameters of a column, if any node transforms it.
+    fn parameters(&self, form: Spline, chain: &[Link], st: Buffer) -> Option<Vec<f64>> {
+        spline::summed(form, chain, &self.arena[range(st)])
+    }
+
+    /// By bisection.
+    fn spline_inverse(&mut self, form: Spline, chain: &[Link], at: usize, st: Buffer) {
+        let (Some(parameters), y) = (self.parameters(form, chain, st), self.arena[at]) else { return };
+        let (mut low, mut high) = (-f64::from(form.half_width), f64::from(form.half_width));
+        if y <= low || y >= high {
+            return;
+        }
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            let mut value = middle;
+            spline::forward(form, &parameters, &mut value);
+            if value < y { low = middle } else { high = middle }
+        }
+        self.arena[at] = (low + high) / 2.0;
+    }
+
     fn uncouple(&mut self, at: usize, s: usize, t: usize) {
         self.arena[at] = (self.arena[at] - self.arena[t]) * (-self.sigma(self.arena[s])).exp();
     }
@@ -207,15 +259,15 @@ impl Reference {
     ) {
         for node in &stage.nodes {
             for (which, net) in (0..).zip(node.nets.iter()) {
-                let (h, lower) = (node.hidden as usize, node.lower as usize);
-                let row = node.hidden_first + which * node.hidden;
+                let (h, outputs) = (node.hidden as usize, node.outputs as usize);
+                let row = node.hidden_of(which);
                 let inputs = [
                     Self::inputs(node, x, given),
                     ((hidden[0].first + row) as usize..).take(h).collect(),
                     ((hidden[1].first + row) as usize..).take(h).collect(),
                 ];
-                let out = (d_st.first + node.st + which * node.lower) as usize;
-                let mut d = self.arena[out..out + lower].to_vec();
+                let out = (d_st.first + node.sum_of(which)) as usize;
+                let mut d = self.arena[out..out + outputs].to_vec();
                 for layer in (0..3).rev() {
                     let input: Vec<f64> = inputs[layer].iter().map(|&row| self.arena[row]).collect();
                     let (w, b) = (net.weight[layer] as usize, net.bias[layer] as usize);
