@@ -62,7 +62,7 @@ pub const KEYS: &[Key] = &[
         "train.clip_norm",
         "bound on the length of the whole gradient, before train.grad_clamp; steps whose gradient is not finite are skipped; 0: off",
     ),
-    key("train.decay", "decoupled weight decay (AdamW), times the rate; not of biases and reflections; 0: off"),
+    key("train.decay", "decoupled weight decay (AdamW), times the rate; default: by the number of rows, at most 1"),
     key(
         "train.average",
         "decay of a moving average of the weights, such as 0.999, which is then scored and kept; 0: off",
@@ -200,7 +200,7 @@ mod tests {
         (all.model.bins, all.model.half_width, all.model.min_slope) = (Some(8), Some(5.0), Some(0.001));
         all.model.init = Some("a".into());
         all.train.patience = 1;
-        all.train.dropout = Some(0.1);
+        (all.train.dropout, all.train.decay) = (Some(0.1), Some(0.1));
         all.model.init_sigma = Some(0.01);
         all.train.cooldown = 1;
         all.data.path = Some("a".into());

@@ -137,8 +137,9 @@ pub struct Train {
     pub grad_clamp: f64,
     /// Bound on the length of the whole gradient; 0: none.
     pub clip_norm: f64,
-    /// Decoupled decay of the weight matrices, times the rate; 0: none.
-    pub decay: f64,
+    /// Decoupled decay of the weight matrices, times the rate; 0: none; absent: chosen from the number of training rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay: Option<f64>,
     /// Decay of the moving average of the weights, which is then the model that is scored and kept; 0: no average.
     pub average: f64,
     /// Deviation of the noise added to x of each batch, in the units of the (standardised) columns.
@@ -373,7 +374,7 @@ impl Train {
             l2: self.l2 as f32,
             grad_clamp: self.grad_clamp as f32,
             clip_norm: self.clip_norm as f32,
-            decay: self.decay as f32,
+            decay: self.decay.unwrap_or(0.0) as f32,
             average: self.average as f32,
         }
     }

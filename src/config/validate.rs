@@ -135,7 +135,8 @@ impl Config {
         number("train.clip_norm", t.clip_norm, "more than 0, or 0 to leave it out", |v| v == 0.0 || v as f32 > 0.0)?;
         // More than the whole of a weight would turn its sign.
         let decays = |v: f64| v >= 0.0 && v * t.lr.max(t.lr_final) < 1.0;
-        number("train.decay", t.decay, "0 or more, and less than 1 / train.lr", decays)?;
+        let what = "0 or more, and less than 1 / train.lr";
+        t.decay.map_or(Ok(()), |v| number("train.decay", v, what, decays))?;
         number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
             v >= 0.0 && (v as f32) < 1.0
         })?;
@@ -256,8 +257,8 @@ mod tests {
         let cases: [(&str, Change); 26] = [
             ("train.clip_norm", |c| c.train.clip_norm = -1.0),
             ("train.clip_norm", |c| c.train.clip_norm = f64::INFINITY),
-            ("train.decay", |c| c.train.decay = -0.1),
-            ("train.decay", |c| c.train.decay = 1e4),
+            ("train.decay", |c| c.train.decay = Some(-0.1)),
+            ("train.decay", |c| c.train.decay = Some(1e4)),
             ("train.average", |c| c.train.average = 1.0),
             ("train.average", |c| c.train.average = f64::NAN),
             ("train.average", |c| c.train.average = 1.0 - 1e-12),

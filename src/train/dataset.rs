@@ -133,6 +133,7 @@ impl Dataset {
             return Err(Error::config("train.epochs", what));
         }
         config.train.dropout = Some(config.train.dropout.unwrap_or_else(|| preset::dropout_for(rows)));
+        config.train.decay = Some(config.train.decay.unwrap_or_else(|| preset::decay_for(rows)));
         config.train.batch = Some(batch);
         config.train.batches_per_epoch = Some(batches);
         Ok(())

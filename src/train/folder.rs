@@ -305,6 +305,7 @@ pub fn complete(run: &Path, config: &mut Config) {
         let train = &mut config.train;
         let batch = *train.batch.get_or_insert_with(|| preset::batch_for(rows.train_rows, coupling));
         train.dropout.get_or_insert_with(|| preset::dropout_for(rows.train_rows));
+        train.decay.get_or_insert_with(|| preset::decay_for(rows.train_rows));
         train.batches_per_epoch.get_or_insert(rows.train_rows / batch);
     }
 }
