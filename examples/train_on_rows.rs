@@ -7,10 +7,10 @@ use std::path::Path;
 
 use hintflow::config::preset;
 use hintflow::data::Table;
-use hintflow::plan::Mixing;
+use hintflow::flow::FlowBuilder;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::{Dataset, Trainer};
-use hintflow::{Engine, Flow, Result};
+use hintflow::{Engine, Result};
 
 fn main() -> Result<()> {
     let engine = Engine::auto()?;
@@ -21,14 +21,10 @@ fn main() -> Result<()> {
     config.train.batch = Some(400);
     let data = Dataset::from_tables(&config, "circle", circle(20_000, 1)?, Some(circle(2_000, 2)?))?;
 
-    // The standardisation of the training rows becomes part of the model, so it speaks in the units of the table.
-    let flow = Flow::builder(2)
-        .blocks(8)
-        .width(64)
-        .mixing(Mixing::Householder)
-        .units(data.x.clone())
-        .seed(1)
-        .build(&engine)?;
+    // The model of these settings, for two columns and no conditions. The units of the training rows become part of it,
+    // so it speaks in those of the table.
+    let spec = config.model.spec(2, 0)?;
+    let flow = FlowBuilder::from_spec(spec).units(data.x.clone()).seed(1).build(&engine)?;
 
     let mut trainer = Trainer::new(&flow, &config, &data)?;
     while !trainer.is_done() {

@@ -36,13 +36,19 @@ static ALLOCATOR: Counting = Counting;
 fn training_steps_allocate_nothing() {
     const STEPS: usize = 200;
     let rows: Vec<f32> = (0..2000 * 6).map(|i| ((i * 7919 % 997) as f32 / 300.0).sin()).collect();
-    let mut config = preset::for_tables();
-    config.model.width = Some(50);
-    config.model.blocks = 2;
-    config.model.mixing = Mixing::Householder;
-    config.train.batch = Some(300);
-    config.train.batches_per_epoch = Some(2 * STEPS as u64);
-    for (memory, more) in [(Memory::Stored, false), (Memory::Reversible, false), (Memory::Stored, true)] {
+    for (of_tables, memory, more) in [
+        (preset::for_tables(), Memory::Stored, false),
+        (preset::for_tables(), Memory::Reversible, false),
+        (preset::for_affine_tables(), Memory::Stored, false),
+        (preset::for_affine_tables(), Memory::Reversible, false),
+        (preset::for_affine_tables(), Memory::Stored, true),
+    ] {
+        let mut config = of_tables;
+        config.model.width = Some(50);
+        config.model.blocks = 2;
+        config.model.mixing = Mixing::Householder;
+        config.train.batch = Some(300);
+        config.train.batches_per_epoch = Some(2 * STEPS as u64);
         config.train.memory = memory;
         if more {
             (config.train.clip_norm, config.train.decay, config.train.average) = (0.5, 0.1, 0.99);
@@ -63,6 +69,7 @@ fn training_steps_allocate_nothing() {
         allocations();
         let counted = allocations();
         // The queue of the pool takes a new block once in 60 steps or so.
-        assert!(counted < STEPS / 10, "{counted} allocations in {STEPS} steps, {memory:?}, {more}");
+        let what = (config.model.coupling, memory, more);
+        assert!(counted < STEPS / 10, "{counted} allocations in {STEPS} steps, {what:?}");
     }
 }

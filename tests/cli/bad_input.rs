@@ -316,8 +316,8 @@ fn without_an_adapter_gpu_says_what_to_install() {
 }
 
 /// A training whose loss soon is no number.
-const DIVERGES: &str = "train table.csv --device cpu --out run --epochs 200 --set model.width=8 --set model.scale=exp \
-                        --set train.lr=1e6 --set train.lr_final=1e6 --set train.warmup_epochs=0 \
+const DIVERGES: &str = "train table.csv --device cpu --out run --epochs 200 --set model.width=8 \
+                        --set model.coupling=affine --set model.scale=exp --set train.lr=1e6 --set train.lr_final=1e6 --set train.warmup_epochs=0 \
                         --set train.grad_clamp=1e30 --set run.checkpoint_every=1";
 
 #[test]

@@ -348,8 +348,9 @@ fn a_stopped_conditional_training_goes_on() {
     for (name, bounds) in
         [("plain", ""), ("bounded", "--set columns.a.lower=-1 --set columns.v.lower=-2 --set columns.v.upper=2")]
     {
-        let long =
-            format!("train x.csv --given y.csv --set model.kind=hint {SMALL} {bounds} --set run.checkpoint_every=12");
+        // Epochs of five batches.
+        let every = "--batch 32 --set run.checkpoint_every=12";
+        let long = format!("train x.csv --given y.csv --set model.kind=hint {SMALL} {bounds} {every}");
         place.line(&format!("{long} --out {name}")).good();
         let whole = place.read(format!("{name}/model.safetensors"));
         let mut checkpoints = place.names(&format!("{name}/checkpoints"));

@@ -89,7 +89,7 @@ fn every_command_tells_more_than_a_mean() {
 #[test]
 fn a_broken_density_is_told_by_every_command() {
     let place = Place::new();
-    place.trained();
+    place.trained_affine();
     place.broken("broken.safetensors");
     let words = ["warning: the density is broken", "row ", "train.lr"];
     holds(&place.line("log-prob broken.safetensors table.csv --device cpu").good().stderr, &words);

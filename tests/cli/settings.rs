@@ -28,7 +28,7 @@ fn sources_have_their_order() {
         ("train.seed", "4"),
         ("train.epochs", "5"),
         ("model.width", "9"),
-        ("train.beta2", "0.95"),
+        ("train.beta2", "0.999"),
     ] {
         assert_eq!(value(key).as_deref(), Some(expected), "{key}");
     }
@@ -50,12 +50,17 @@ fn memory_is_a_flag_and_a_setting_that_a_run_keeps() {
 #[test]
 fn tables_get_defaults_for_their_size() {
     let place = Place::new();
-    for (rows, batch, batches) in [(20, "18", "1"), (1000, "32", "28"), (5000, "45", "100")] {
-        place.table("table.csv", rows, 2);
-        let value = resolved(&place, "train table.csv --dry-run", &[]);
-        assert_eq!(value("train.batch").as_deref(), Some(batch));
-        assert_eq!(value("train.batches_per_epoch").as_deref(), Some(batches));
-        assert_eq!(value("data.standardize").as_deref(), Some("true"));
+    let spline = [(20, "18", "1", "0.3"), (1000, "64", "14", "0.3"), (5000, "70", "64", "0.12")];
+    let affine = [(20, "18", "1", "0.0"), (1000, "32", "28", "0.0"), (5000, "45", "100", "0.0")];
+    for (more, sizes) in [("", spline), (" --set model.coupling=affine", affine)] {
+        for (rows, batch, batches, dropout) in sizes {
+            place.table("table.csv", rows, 2);
+            let value = resolved(&place, &format!("train table.csv --dry-run{more}"), &[]);
+            assert_eq!(value("train.batch").as_deref(), Some(batch));
+            assert_eq!(value("train.batches_per_epoch").as_deref(), Some(batches));
+            assert_eq!(value("train.dropout").as_deref(), Some(dropout));
+            assert_eq!(value("data.standardize").as_deref(), Some("true"));
+        }
     }
 }
 

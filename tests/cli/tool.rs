@@ -97,8 +97,18 @@ impl Place {
 
     /// Trains a small model of `table.csv` (3 columns) into `run`.
     pub(crate) fn trained(&self) {
+        self.trained_as("spline");
+    }
+
+    /// Such a model of affine couplings: without bounds on what they do to far values.
+    pub(crate) fn trained_affine(&self) {
+        self.trained_as("affine");
+    }
+
+    fn trained_as(&self, coupling: &str) {
         self.table("table.csv", 120, 3);
-        self.line("train table.csv --device cpu --out run --epochs 2 --set model.width=8 --set model.blocks=2").good();
+        let small = "--epochs 2 --set model.width=8 --set model.blocks=2";
+        self.line(&format!("train table.csv --device cpu --out run --set model.coupling={coupling} {small}")).good();
     }
 }
 

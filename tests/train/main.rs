@@ -8,7 +8,7 @@ mod retry;
 use std::sync::atomic::AtomicBool;
 
 use common::engines;
-use hintflow::config::{Config, Fall, Keep, Memory, ScaleKind, preset};
+use hintflow::config::{Config, Fall, Keep, Memory, Model, ScaleKind, preset};
 use hintflow::data::Table;
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Mixing;
@@ -18,13 +18,13 @@ use hintflow::train::run::{self, Observer, Options, Outcome, Start};
 use hintflow::train::{Best, Dataset, State, Trainer};
 use hintflow::{Engine, Error, Flow};
 
-/// Settings for 60 rows of 5 columns: trained mixing, noise, batches that do not divide the rows, and more rows in an
-/// epoch than there are.
+/// Settings of affine couplings for 60 rows of 5 columns: trained mixing, noise, batches that do not divide the rows, and
+/// more rows in an epoch than there are.
 fn settings(folder: &tempfile::TempDir) -> Config {
     let path = folder.path().join("t.npy");
     let value = |i: usize| ((i * 7919 % 997) as f32 / 300.0).sin() + (i % 5) as f32;
     Table::new(vec![], 5, (0..300).map(value).collect()).unwrap().write(&path, true).unwrap();
-    let mut config = preset::for_tables();
+    let mut config = preset::for_affine_tables();
     config.data.path = Some(path);
     config.model.width = Some(6);
     config.model.blocks = 2;
@@ -79,6 +79,14 @@ fn with_everything(config: &mut Config) {
     (train.schedule, train.warmup_steps, train.warmup_epochs) = (Fall::Cosine, 7, 0);
 }
 
+/// What tables have by default: splines between fixed mixings, and dropout.
+fn with_splines(config: &mut Config) {
+    let ours = preset::for_tables();
+    config.model = Model { width: config.model.width, blocks: config.model.blocks, ..ours.model };
+    (config.data.squash, config.train.dropout) = (ours.data.squash, None);
+    (config.train.schedule, config.train.clip_norm) = (ours.train.schedule, ours.train.clip_norm);
+}
+
 fn stopping_changes_nothing(engine: &Engine, change: impl Fn(&mut Config)) {
     let folder = tempfile::tempdir().unwrap();
     let mut config = settings(&folder);
@@ -109,6 +117,7 @@ fn stopping_changes_nothing_on_the_native_engine() {
     stopping_changes_nothing(&engines::cpu(), |_| ());
     stopping_changes_nothing(&engines::cpu(), |config| config.train.memory = Memory::Reversible);
     stopping_changes_nothing(&engines::cpu(), with_everything);
+    stopping_changes_nothing(&engines::cpu(), with_splines);
     stopping_changes_nothing(&engines::cpu(), |config| (config.train.keep, config.train.average) = (Keep::Last, 0.9));
 }
 

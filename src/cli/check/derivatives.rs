@@ -56,27 +56,39 @@ pub(super) struct Scales {
     least: f64,
     /// Columns whose values 32-bit floats cannot tell apart.
     pub(super) coarse: Vec<bool>,
-    /// Of a model whose scale of a column depends on the value.
-    local: Option<Units>,
+    /// Of a model whose scale of a column depends on the value: its units, and in each column how many of the networks'
+    /// units the scale is.
+    local: Option<(Units, Vec<f64>)>,
 }
 
 impl Scales {
     pub(super) fn of(flow: &Flow, x: &[f32], n: usize) -> Self {
-        let units = flow.units();
-        if !units.transforms.is_empty() || units.squash.is_some() {
-            return Self::local(units, x, n);
-        }
-        let scale = match &units.standardize {
-            // That of a column with bounds is one of what it is mapped to.
-            Some(s) if units.bounds.is_empty() => s.scale.clone(),
-            _ => (0..n).map(|j| deviation(x.iter().skip(j).step_by(n).map(|&v| f64::from(v)))).collect(),
-        };
+        Self::of_units(flow.units(), x, n)
+    }
+
+    fn of_units(units: &Units, x: &[f32], n: usize) -> Self {
         let least = if units.standardize.is_some() { 0.0 } else { 0.1 };
-        Self { least, ..Self::new(scale, x) }
+        let scales = if !units.transforms.is_empty() || units.squash.is_some() {
+            Self::local(units, x, n)
+        } else {
+            let scale = match &units.standardize {
+                // That of a column with bounds is one of what it is mapped to.
+                Some(s) if units.bounds.is_empty() => s.scale.clone(),
+                _ => deviations(x, n),
+            };
+            Self::new(scale, x)
+        };
+        Self { least, ..scales }
     }
 
     /// Scales of columns with transforms: those at each value, and their medians.
     fn local(units: &Units, x: &[f32], n: usize) -> Self {
+        // Without a standardisation a unit of the networks says nothing of how far the values are apart.
+        let spread = match (&units.standardize, units.inner(x)) {
+            (None, Ok(inner)) => deviations(&inner, n),
+            _ => vec![1.0; n],
+        };
+        let unit = |j: usize, x: f32| spread[j] * units.unit(j, x.into());
         let median = |mut values: Vec<f64>| {
             values.sort_by(f64::total_cmp);
             values[values.len() / 2]
@@ -84,15 +96,18 @@ impl Scales {
         let of_column = |f: &dyn Fn(usize, f32) -> f64| -> Vec<f64> {
             (0..n).map(|j| median(x.iter().skip(j).step_by(n).map(|&x| f(j, x)).collect())).collect()
         };
-        let scale = of_column(&|j, x| units.unit(j, x.into()));
-        let coarse = of_column(&|j, x| spacing(x) / units.unit(j, x.into()));
+        let scale = of_column(&unit);
+        let coarse = of_column(&|j, x| spacing(x) / unit(j, x));
         let coarse = coarse.into_iter().map(|share| share > COARSE).collect();
-        Self { scale, least: 0.0, coarse, local: Some(units.clone()) }
+        Self { scale, least: 0.0, coarse, local: Some((units.clone(), spread)) }
     }
 
     /// The scale of a column about a value.
     fn at(&self, column: usize, value: f32) -> f64 {
-        self.local.as_ref().map_or(self.scale[column], |units| units.unit(column, value.into()))
+        match &self.local {
+            None => self.scale[column],
+            Some((units, spread)) => spread[column] * units.unit(column, value.into()),
+        }
     }
 
     fn new(scale: Vec<f64>, x: &[f32]) -> Self {
@@ -104,7 +119,9 @@ impl Scales {
 
     /// A step of a column: small against curvature, and several spacings of the floats around the value.
     fn step(&self, column: usize, value: f32) -> f32 {
-        (1e-3 * self.at(column, value).max(self.least)).max(4.0 * spacing(value)) as f32
+        // In the units of the networks, which are those of the values but where the scale is a local one.
+        let least = self.local.as_ref().map_or(self.least, |(units, _)| self.least * units.unit(column, value.into()));
+        (1e-3 * self.at(column, value).max(least)).max(4.0 * spacing(value)) as f32
     }
 
     /// The largest error of `back` beyond the rounding of the values themselves, and its column. Coarse columns are
@@ -151,6 +168,11 @@ fn spacing(value: f32) -> f64 {
     f64::from(value.next_up()) - f64::from(value)
 }
 
+/// Deviation of each of n columns.
+fn deviations(x: &[f32], n: usize) -> Vec<f64> {
+    (0..n).map(|j| deviation(x.iter().skip(j).step_by(n).map(|&v| f64::from(v)))).collect()
+}
+
 /// Deviation of some values; of equal ones their size, or 1.
 fn deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count() as f64;
@@ -194,6 +216,23 @@ mod tests {
         assert!(close(log_abs_det(vec![0.0, 2.0, 3.0, 0.0], 2), 6f64.ln()));
         assert!(close(log_abs_det(vec![2.0, 1.0, 0.0, 1.0, 3.0, 1.0, 0.0, 1.0, 4.0], 3), 18f64.ln()));
         assert_eq!(log_abs_det(vec![1.0, 1.0, 1.0, 1.0], 2), f64::NEG_INFINITY);
+    }
+
+    /// What a squash draws in is measured where it lies; without a standardisation, by how far the rows are apart.
+    #[test]
+    fn a_squash_alone_leaves_the_scale_of_the_rows() {
+        let x: Vec<f32> = (0..300).map(|i| ((i * 7919 % 101) as f32 / 101.0) * [1e-9, 1.0, 1e5][i % 3]).collect();
+        let plain = Scales::of_units(&Units::default(), &x, 3);
+        let squashed = Scales::of_units(&Units { squash: Some(3.0), ..Units::default() }, &x, 3);
+        assert!(plain.scale[0] < 1e-9 && (squashed.scale[0] / plain.scale[0] - 1.0).abs() < 1e-6);
+        assert!((squashed.scale[1] / plain.scale[1] - 1.0).abs() < 1e-6);
+        for (value, column) in [(1e-9, 0), (0.5, 1)] {
+            assert_eq!(squashed.step(column, value), plain.step(column, value));
+        }
+        let mut back = x.clone();
+        back[0] += 1e-10;
+        let (error, column) = squashed.round_trip(&x, &back);
+        assert!(column == 0 && error > 0.1, "{error}");
     }
 
     #[test]
