@@ -51,7 +51,7 @@ fn training_steps_allocate_nothing() {
         config.train.batches_per_epoch = Some(2 * STEPS as u64);
         config.train.memory = memory;
         if more {
-            (config.train.clip_norm, config.train.decay, config.train.average) = (0.5, 0.1, 0.99);
+            (config.train.clip_norm, config.train.decay, config.train.average) = (0.5, Some(0.1), 0.99);
         }
         let table = Table::new(vec![], 6, rows.clone()).unwrap();
         let data = Dataset::from_tables(&config, "waves", table, None).unwrap();

@@ -75,7 +75,7 @@ fn through_a_file(folder: &tempfile::TempDir, flow: &Flow, data: &Dataset, state
 /// Everything that the optimiser has besides the paper's Adam.
 fn with_everything(config: &mut Config) {
     let train = &mut config.train;
-    (train.clip_norm, train.decay, train.average) = (0.5, 0.3, 0.9);
+    (train.clip_norm, train.decay, train.average) = (0.5, Some(0.3), 0.9);
     (train.schedule, train.warmup_steps, train.warmup_epochs) = (Fall::Cosine, 7, 0);
 }
 
