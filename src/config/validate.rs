@@ -70,14 +70,14 @@ impl Config {
         m.budget.map_or(Ok(()), |v| at_least("model.budget", v, 1))?;
         m.init_sigma.map_or(Ok(()), |v| number("model.init_sigma", v, "0 or more", |v| v >= 0.0))?;
         if m.coupling != CouplingKind::Spline {
-            let splines = [("model.bins", m.bins.is_some()), ("model.box", m.half_width.is_some())];
-            for (key, _) in
-                splines.into_iter().chain([("model.min_slope", m.min_slope.is_some())]).filter(|(_, set)| *set)
-            {
-                return Err(Error::config(
-                    key,
-                    "belongs to model.coupling = \"spline\"; set that too, or leave this out",
-                ));
+            let of_splines = [
+                ("model.bins", m.bins.is_some()),
+                ("model.box", m.half_width.is_some()),
+                ("model.min_slope", m.min_slope.is_some()),
+            ];
+            if let Some((key, _)) = of_splines.into_iter().find(|(_, set)| *set) {
+                let what = "belongs to model.coupling = \"spline\"; set that too, or leave this out";
+                return Err(Error::config(key, what));
             }
         }
         if let Some(most) = m.max_log_scale {

@@ -78,7 +78,7 @@ impl Shape {
             let sorted = sorted(z.iter().skip(column).step_by(columns).map(|&v| f64::from(v)));
             let distance = distance(&sorted, normal_cdf);
             // NaN is the largest distance.
-            if worst.is_none_or(|(_, before, _)| !before.is_nan() && !(distance <= before)) {
+            if worst.is_none_or(|(_, before, _)| !before.is_nan() && (distance > before || distance.is_nan())) {
                 worst = Some((column, distance, SHARES.map(|share| at(&sorted, share))));
             }
         }

@@ -30,9 +30,9 @@ impl Definition {
         let a = step.adam;
         let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
         let scale = if a.clip_norm > 0.0 { (f(a.clip_norm) / norm).min(1.0) } else { 1.0 };
-        for i in 0..self.weights.len() {
+        for (i, gradient) in gradient.iter().enumerate() {
             let p = self.weights[i] * if self.decays[i] { 1.0 - f(step.shrink) } else { 1.0 };
-            let g = (gradient[i] * scale).clamp(-f(a.grad_clamp), f(a.grad_clamp)) + f(a.l2) * p;
+            let g = (gradient * scale).clamp(-f(a.grad_clamp), f(a.grad_clamp)) + f(a.l2) * p;
             self.first[i] = f(a.beta1) * self.first[i] + (1.0 - f(a.beta1)) * g;
             self.second[i] = f(a.beta2) * self.second[i] + (1.0 - f(a.beta2)) * g * g;
             self.weights[i] = p - f(step.rate) * self.first[i] / (self.second[i].sqrt() * f(step.root) + f(a.eps));

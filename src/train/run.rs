@@ -1,7 +1,9 @@
 //! A whole training with its run folder: begin or resume, save, stop, finish.
 
+mod told;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::belongs::{LATER, belongs, settings_that_matter};
@@ -14,7 +16,7 @@ use super::inputs::{absolute, keeps_inputs};
 use super::kept::{Kept, count};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
-use super::trainer::{Position, Progress, Trainer};
+use super::trainer::Trainer;
 use super::verdict::{already_finished, worse_at_the_end};
 use crate::config::{Config, Layers, Memory};
 use crate::engine::Engine;
@@ -23,71 +25,14 @@ use crate::eval::density::{Density, TrainingRows};
 use crate::flow::{Evidence, Flow, FlowBuilder, ModelFile};
 use crate::plan::{Kind, Plan, Spec};
 
+pub use told::{Observer, Options, Outcome, Start};
+
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
 const WITHIN_EPOCH: Duration = Duration::from_secs(60);
 
 /// Observations of the training whose `log p(y)` is remembered as quantiles.
 const EVIDENCE_ROWS: usize = 100_000;
-
-/// Is told how a training goes. All methods do nothing unless they are written.
-pub trait Observer {
-    /// The training begins or goes on.
-    fn started(&mut self, _start: &Start<'_>) {}
-    /// A loss was read.
-    fn progress(&mut self, _progress: &Progress) {}
-    /// An epoch ended.
-    fn epoch(&mut self, _report: &EpochReport, _progress: &Progress) {}
-    /// Something that the user may want to know.
-    fn note(&mut self, _text: &str) {}
-    /// Something that may not be as the user wants it.
-    fn warning(&mut self, _text: &str) {}
-}
-
-/// An observer that is not interested.
-impl Observer for () {}
-
-/// What begins.
-pub struct Start<'a> {
-    /// The run folder.
-    pub folder: &'a Path,
-    /// The model.
-    pub flow: &'a Flow,
-    /// The rows.
-    pub data: &'a Dataset,
-    /// All settings.
-    pub config: &'a Config,
-    /// Where it goes on from.
-    pub position: Position,
-}
-
-/// How a training ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The run folder.
-    pub folder: PathBuf,
-    /// Whether the training is over; otherwise it was stopped and can be resumed.
-    pub finished: bool,
-    /// Steps done.
-    pub step: u64,
-    /// The last epoch's report, if an epoch ended.
-    pub last: Option<EpochReport>,
-    /// The model that was kept, where the training is over and its checkpoint there.
-    pub kept: Option<Kept>,
-    /// Log-densities of the held-out rows, and samples, of the model that was kept, where the training is over.
-    pub density: Option<Density>,
-}
-
-/// What a training needs besides its settings.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// The command line, for the manifest.
-    pub command: &'a [String],
-    /// Whether a folder that is not empty may be used, and an earlier run in it replaced.
-    pub force: bool,
-    /// Set from elsewhere: finish the step, save, and stop.
-    pub stop: &'a AtomicBool,
-}
 
 /// Begins a training. The folder is made only when data and model are known to be good.
 ///

@@ -102,6 +102,21 @@ fn a_broken_density_is_told_by_every_command() {
     holds(&place.line("evaluate run --quick --device cpu").good().stderr, &words);
 }
 
+/// The densities of splines have bounds: such a model is far from its rows, but not by thousands of nats.
+#[test]
+fn splines_that_have_gone_wild_are_told_of() {
+    let place = Place::new();
+    place.trained();
+    place.broken("broken.safetensors");
+    let words = ["nats below a Gaussian fitted to the training rows (the worst: row ", "the model is wrong there"];
+    holds(&place.line("log-prob broken.safetensors table.csv --device cpu").good().stderr, &words);
+    let done = place.line("check broken.safetensors table.csv --device cpu");
+    assert_eq!(done.code, Some(5), "{}", done.stdout);
+    holds(&done.stderr, &words);
+    std::fs::rename(place.path("broken.safetensors"), place.path("run/model.safetensors")).unwrap();
+    holds(&place.line("evaluate run --quick --device cpu").good().stderr, &words);
+}
+
 #[test]
 fn check_takes_rows_that_were_not_trained_on() {
     let place = Place::new();

@@ -146,8 +146,8 @@ fn averages_are_the_model(engine: &Engine) {
             let left = 0.9f64.min((1 + t) as f64 / (10 + t) as f64);
             let state = trainer.state().unwrap();
             averages.iter_mut().zip(&state.weights).for_each(|(a, &w)| *a += (1.0 - left) * (f64::from(w) - *a));
-            let far = state.averages.iter().zip(&averages).any(|(&a, b)| !((f64::from(a) - b).abs() < 1e-5));
-            assert!(!far, "step {t}");
+            let close = state.averages.iter().zip(&averages).all(|(&a, b)| (f64::from(a) - b).abs() < 1e-5);
+            assert!(close, "step {t}");
         }
         let state = trainer.state().unwrap();
         assert!(state.weights[..trained] == expected.weights[..trained], "the average disturbs the training");

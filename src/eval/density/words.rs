@@ -144,7 +144,7 @@ impl Samples {
     /// Whether samples are where nothing can be.
     pub fn fails(&self) -> bool {
         // NaN is no place either.
-        self.not_finite > 0 || !(self.farthest <= ASTRONOMICAL)
+        self.not_finite > 0 || self.farthest > ASTRONOMICAL || self.farthest.is_nan()
     }
 }
 

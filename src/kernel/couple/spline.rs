@@ -137,8 +137,8 @@ impl<const ROOM: usize> Softmax<ROOM> {
     #[inline(always)]
     fn size<S: Simd>(&self, form: Form, k: usize) -> LaneArray {
         let mut size = [0.0; LANES];
-        for i in 0..LANES {
-            size[i] = fma::<S>(form.rest, self.exps[k][i] * self.inverse_sum[i], form.least);
+        for (i, size) in size.iter_mut().enumerate() {
+            *size = fma::<S>(form.rest, self.exps[k][i] * self.inverse_sum[i], form.least);
         }
         size
     }
@@ -158,8 +158,8 @@ fn search<S: Simd, const ROOM: usize>(form: Form, softmax: &Softmax<ROOM>, x: &L
     let mut number = [0.0; LANES];
     let mut edge = Edge { start: [-form.half_width; LANES], size: softmax.size::<S>(form, 0) };
     let mut next = [0.0; LANES];
-    for i in 0..LANES {
-        next[i] = edge.start[i] + edge.size[i];
+    for (i, next) in next.iter_mut().enumerate() {
+        *next = edge.start[i] + edge.size[i];
     }
     for k in 1..form.bins {
         let size = softmax.size::<S>(form, k);
@@ -179,8 +179,8 @@ fn search<S: Simd, const ROOM: usize>(form: Form, softmax: &Softmax<ROOM>, x: &L
 fn pick<S: Simd, const ROOM: usize>(form: Form, softmax: &Softmax<ROOM>, number: &LaneArray) -> Edge {
     let mut edge = Edge { start: [-form.half_width; LANES], size: softmax.size::<S>(form, 0) };
     let mut next = [0.0; LANES];
-    for i in 0..LANES {
-        next[i] = edge.start[i] + edge.size[i];
+    for (i, next) in next.iter_mut().enumerate() {
+        *next = edge.start[i] + edge.size[i];
     }
     for k in 1..form.bins {
         let size = softmax.size::<S>(form, k);
@@ -488,14 +488,14 @@ impl<const ROOM: usize> Kernel for Backward<'_, ROOM> {
                 d_x[i] = if inside { -g.start } else { d_to[i] };
                 (of_x[0][i], of_x[1][i]) = (none(g.start), none(g.width));
                 (of_y[0][i], of_y[1][i]) = (none(d_to[i]), none(g.height));
-                for side in 0..2 {
-                    of_slopes[side][i] = none(g.slopes[side] * slopes.derivative[side][i]);
+                for (side, of_slopes) in of_slopes.iter_mut().enumerate() {
+                    of_slopes[i] = none(g.slopes[side] * slopes.derivative[side][i]);
                 }
             }
             let mut d = |row: usize, values: LaneArray| {
                 *lanes_mut(b.d_st, (first as usize + row) * shape.stride + at) = values;
             };
-            softmax_backward::<S, ROOM>(form, &widths, &number, &of_x, |k, values| d(k, values));
+            softmax_backward::<S, ROOM>(form, &widths, &number, &of_x, &mut d);
             softmax_backward::<S, ROOM>(form, &heights, &number, &of_y, |k, values| d(form.bins + k, values));
             for knot in 1..form.bins {
                 let mut values = [0.0; LANES];
@@ -530,8 +530,8 @@ fn softmax_backward<S: Simd, const ROOM: usize>(
             mean[i] = fma::<S>(softmax.exps[k][i], own, mean[i]);
         }
     }
-    for i in 0..LANES {
-        mean[i] *= softmax.inverse_sum[i];
+    for (mean, inverse_sum) in mean.iter_mut().zip(&softmax.inverse_sum) {
+        *mean *= inverse_sum;
     }
     for k in 0..form.bins {
         let mut values = [0.0; LANES];

@@ -1,0 +1,71 @@
+//! What a training is told from outside, and what it tells.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use crate::config::Config;
+use crate::eval::density::Density;
+use crate::flow::Flow;
+use crate::train::dataset::Dataset;
+use crate::train::kept::Kept;
+use crate::train::metrics::EpochReport;
+use crate::train::trainer::{Position, Progress};
+
+/// Is told how a training goes. All methods do nothing unless they are written.
+pub trait Observer {
+    /// The training begins or goes on.
+    fn started(&mut self, _start: &Start<'_>) {}
+    /// A loss was read.
+    fn progress(&mut self, _progress: &Progress) {}
+    /// An epoch ended.
+    fn epoch(&mut self, _report: &EpochReport, _progress: &Progress) {}
+    /// Something that the user may want to know.
+    fn note(&mut self, _text: &str) {}
+    /// Something that may not be as the user wants it.
+    fn warning(&mut self, _text: &str) {}
+}
+
+/// An observer that is not interested.
+impl Observer for () {}
+
+/// What begins.
+pub struct Start<'a> {
+    /// The run folder.
+    pub folder: &'a Path,
+    /// The model.
+    pub flow: &'a Flow,
+    /// The rows.
+    pub data: &'a Dataset,
+    /// All settings.
+    pub config: &'a Config,
+    /// Where it goes on from.
+    pub position: Position,
+}
+
+/// How a training ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The run folder.
+    pub folder: PathBuf,
+    /// Whether the training is over; otherwise it was stopped and can be resumed.
+    pub finished: bool,
+    /// Steps done.
+    pub step: u64,
+    /// The last epoch's report, if an epoch ended.
+    pub last: Option<EpochReport>,
+    /// The model that was kept, where the training is over and its checkpoint there.
+    pub kept: Option<Kept>,
+    /// Log-densities of the held-out rows, and samples, of the model that was kept, where the training is over.
+    pub density: Option<Density>,
+}
+
+/// What a training needs besides its settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The command line, for the manifest.
+    pub command: &'a [String],
+    /// Whether a folder that is not empty may be used, and an earlier run in it replaced.
+    pub force: bool,
+    /// Set from elsewhere: finish the step, save, and stop.
+    pub stop: &'a AtomicBool,
+}
