@@ -78,7 +78,10 @@ def to_units(x, about):
         mean, scale = (np.array(about["standardize"][name]) for name in ("mean", "scale"))
         u, log_det = (u - mean) / scale, log_det - np.log(scale).sum()
     if about.get("squash"):
-        u, log_slope = draw_in(u, about["squash"], 1.0)
+        # Not of columns that are drawn in already.
+        kinds = [t["kind"] for t in about.get("transforms") or []] or [""] * u.shape[1]
+        rest = [j for j, kind in enumerate(kinds) if kind not in ("asinh", "rank")]
+        u[:, rest], log_slope = draw_in(u[:, rest], about["squash"], 1.0)
         log_det = log_det + log_slope.sum(1)
     return u, log_det
 

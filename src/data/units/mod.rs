@@ -7,7 +7,8 @@
 //! 2. A [`Transform`] of what comes out, for columns with heavy tails or far values. Which one is a setting, or chosen
 //!    from the training rows by [`rule`].
 //! 3. Standardisation: `(u - mean) / scale`.
-//! 4. The squash: beyond `c` on either side, `c + r` becomes `c + ln(1 + r)`.
+//! 4. The squash: beyond `c` on either side, `c + r` becomes `c + ln(1 + r)`. Not after `asinh` and `rank`, which draw in far
+//!    values themselves: two logarithms on top of each other would send samples far beyond the data on their way back.
 //!
 //! Everything is computed in f64; what goes to the networks is f32. Densities and gradients have the Jacobian of all
 //! four.
@@ -333,12 +334,13 @@ impl Units {
     fn column(&self, c: usize) -> Column<'_> {
         static IDENTITY: Transform = Transform::Identity;
         let (mean, scale) = self.standardize.as_ref().map_or((0.0, 1.0), |s| (s.mean[c], s.scale[c]));
+        let transform = self.transforms.get(c).unwrap_or(&IDENTITY);
         Column {
             bounds: self.bounds.get(c).copied().unwrap_or_default(),
-            transform: self.transforms.get(c).unwrap_or(&IDENTITY),
+            transform,
             mean,
             scale,
-            squash: self.squash,
+            squash: self.squash.filter(|_| !transform.draws_in()),
         }
     }
 

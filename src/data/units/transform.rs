@@ -44,6 +44,11 @@ impl Transform {
         matches!(self, Self::Identity)
     }
 
+    /// Whether it draws in all far values, on both sides, so that no squash is needed after it.
+    pub(super) fn draws_in(&self) -> bool {
+        matches!(self, Self::Asinh(_) | Self::Rank(_))
+    }
+
     fn inside(&self) -> Option<&dyn Map> {
         match self {
             Self::Identity => None,
