@@ -87,9 +87,9 @@ impl Reference {
             let relu = |v: Vec<f64>| v.into_iter().map(|a| a.max(0.0)).collect::<Vec<_>>();
             let h = node.hidden as usize;
             let v: Vec<f64> = Self::inputs(node, x, given).into_iter().map(|row| self.arena[row]).collect();
-            let first = relu(self.layer(&net, 0, &v, h));
-            let second = relu(self.layer(&net, 1, &first, h));
-            let out = self.layer(&net, 2, &second, node.outputs as usize);
+            let first = relu(self.layer(net, 0, &v, h));
+            let second = relu(self.layer(net, 1, &first, h));
+            let out = self.layer(net, 2, &second, node.outputs as usize);
             let row = node.hidden_of(which) as usize;
             put(&mut self.arena, hidden[0].first as usize + row, &first);
             put(&mut self.arena, hidden[1].first as usize + row, &second);
