@@ -52,7 +52,7 @@ fn specs(condition_on: ConditionOn, dims: impl Iterator<Item = usize>) -> impl I
 /// The same with splines: few and many bins, small boxes that leave values outside.
 fn spline_specs(condition_on: ConditionOn, dims: impl Iterator<Item = usize>) -> impl Iterator<Item = Spec> {
     specs(condition_on, dims).enumerate().map(|(i, spec)| {
-        let bins = [8, 3, 2, 12, 20][i % 5];
+        let bins = [8, 3, 2, 12, 5][i % 5];
         let half_width = [5.0, 1.5, 3.0][i % 3];
         let min_slope = if i % 4 == 0 { 0.05 } else { 1e-3 };
         let mixing = [Mixing::Reverse, Mixing::Permutation, Mixing::None, Mixing::Fixed][i % 4];
@@ -140,7 +140,9 @@ fn check_sizes(engine: &Engine) {
         let condition_on = if i % 2 == 0 { ConditionOn::Input } else { ConditionOn::Output };
         let spec = Spec { width, condition_on, ..Spec::flow(dim) };
         check_model(&spec, rows, engine);
-        let coupling = Transform::Spline(SplineSettings::default());
+        // Many bins in a wide network only: the gradients of a network of one unit are sums that nearly cancel.
+        let bins = if dim == 6 { 20 } else { 8 };
+        let coupling = Transform::Spline(SplineSettings { bins, ..SplineSettings::default() });
         check_model(&Spec { coupling, mixing: Mixing::Reverse, ..spec }, rows, engine);
     }
 }
