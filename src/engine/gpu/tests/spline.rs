@@ -183,7 +183,7 @@ fn nan_comes_out_as_nan_and_large_parameters_do_not() {
     for size in [30.0, 300.0, 1e20] {
         let parameters = |sample: usize| {
             let mut values = vec![0.0; 11];
-            values[sample] = if sample % 2 == 0 { size } else { -size };
+            values[sample] = if sample.is_multiple_of(2) { size } else { -size };
             values
         };
         for (i, values) in one_column(spline, &x, parameters).iter().enumerate() {
