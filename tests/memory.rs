@@ -25,7 +25,7 @@ fn activations(engine: &Engine, condition_on: hintflow::plan::ConditionOn, memor
         fill_normals(seed, Stream::Data, 0, 0, &mut values);
         Table::new(vec![], 6, values).expect("a table")
     };
-    let mut config = preset::for_tables();
+    let mut config = preset::for_affine_tables();
     (config.train.epochs, config.train.batch, config.train.memory) = (1, Some(300), memory);
     let data = Dataset::from_tables(&config, "normals", normals(900, 1), Some(normals(200, 2))).expect("data");
     let flow = Flow::builder(6).blocks(blocks).width(12).condition_on(condition_on).build(engine).expect("flow");
