@@ -26,7 +26,8 @@ fn activations(engine: &Engine, condition_on: hintflow::plan::ConditionOn, memor
         Table::new(vec![], 6, values).expect("a table")
     };
     let mut config = preset::for_affine_tables();
-    (config.train.epochs, config.train.batch, config.train.memory) = (1, Some(300), memory);
+    // Rows enough that activations outweigh what every dispatch of a block is told.
+    (config.train.epochs, config.train.batch, config.train.memory) = (1, Some(450), memory);
     let data = Dataset::from_tables(&config, "normals", normals(900, 1), Some(normals(200, 2))).expect("data");
     let flow = Flow::builder(6).blocks(blocks).width(12).condition_on(condition_on).build(engine).expect("flow");
     let mut trainer = Trainer::new(&flow, &config, &data).expect("trainer");
