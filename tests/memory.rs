@@ -27,8 +27,8 @@ fn activations(engine: &Engine, condition_on: hintflow::plan::ConditionOn, memor
     };
     let mut config = preset::for_affine_tables();
     // Rows enough that activations outweigh what every dispatch of a block is told.
-    (config.train.epochs, config.train.batch, config.train.memory) = (1, Some(450), memory);
-    let data = Dataset::from_tables(&config, "normals", normals(900, 1), Some(normals(200, 2))).expect("data");
+    (config.train.epochs, config.train.batch, config.train.memory) = (1, Some(2000), memory);
+    let data = Dataset::from_tables(&config, "normals", normals(4000, 1), Some(normals(200, 2))).expect("data");
     let flow = Flow::builder(6).blocks(blocks).width(12).condition_on(condition_on).build(engine).expect("flow");
     let mut trainer = Trainer::new(&flow, &config, &data).expect("trainer");
     let bytes = || {
@@ -47,7 +47,7 @@ fn activations(engine: &Engine, condition_on: hintflow::plan::ConditionOn, memor
     let footprint = flow.footprint();
     // Everything else follows from the weights and the data.
     assert!(footprint.weights >= 4 * flow.parameters() && footprint.optimizer >= 8 * flow.parameters());
-    assert!(footprint.gradients >= 4 * flow.parameters() && footprint.data >= 900 * 6 * 4);
+    assert!(footprint.gradients >= 4 * flow.parameters() && footprint.data >= 4000 * 6 * 4);
     [after_a_step, bytes()]
 }
 
