@@ -1,6 +1,9 @@
 //! How much lies on the device at a time: samples per tile, copies of the gradient; and what is too much for it.
 
+use bytemuck::Zeroable as _;
+
 use super::device::Device;
+use super::launch::TileJob;
 use super::panels::panels_len;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
@@ -25,6 +28,9 @@ const MAX_SLICES: usize = 40;
 /// measured yet.
 const PARTIALS_BYTES: u64 = 128 << 20;
 
+/// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it.
+const LINE: usize = 8;
+
 /// Sizes of a program on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fit {
@@ -44,6 +50,28 @@ impl Fit {
     /// Quads of a batch that one slice has.
     pub(super) fn slice_quads(self, batch: usize) -> usize {
         batch.div_ceil(4).div_ceil(self.slices).next_multiple_of(TILE_STEP / 4)
+    }
+
+    /// Cuts a batch into tiles; what each tile's kernels are told, apart from seeds.
+    pub(super) fn tiles(self, batch: usize) -> impl Iterator<Item = TileJob> {
+        (0..batch).step_by(self.capacity).map(move |first| {
+            let rows = self.capacity.min(batch - first);
+            let quads = rows.div_ceil(4);
+            let slice = self.slice_quads(batch);
+            let last = first + rows == batch;
+            let end = if last { self.slices } else { (first / 4 + quads).div_ceil(slice) };
+            TileJob {
+                rows: rows as u32,
+                quads: quads as u32,
+                // A tile that is not full lies closer together, so that less of it travels.
+                stride: quads.next_multiple_of(LINE) as u32,
+                first: first as u32,
+                slice: slice as u32,
+                slices: (end - first / 4 / slice) as u32,
+                inverse_batch: (1.0 / batch as f64) as f32,
+                ..TileJob::zeroed()
+            }
+        })
     }
 
     /// Bytes of an arena of that many rows.

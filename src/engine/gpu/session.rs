@@ -29,8 +29,6 @@ use crate::program::{Program, StepOp};
 
 /// Bytes of results that a run leaves on the device before it fetches them.
 const RESULTS: u64 = 64 << 20;
-/// Quads of a cache line of 128 bytes; rows of the arena begin at multiples of it.
-const LINE: usize = 8;
 
 /// A program ready to replay.
 struct Compiled {
@@ -256,28 +254,6 @@ impl GpuSession {
     }
 }
 
-/// Cuts a batch into tiles; what each tile's kernels are told, apart from seeds.
-fn tiles(fit: Fit, batch: usize) -> impl Iterator<Item = TileJob> {
-    (0..batch).step_by(fit.capacity).map(move |first| {
-        let rows = fit.capacity.min(batch - first);
-        let quads = rows.div_ceil(4);
-        let slice = fit.slice_quads(batch);
-        let last = first + rows == batch;
-        let end = if last { fit.slices } else { (first / 4 + quads).div_ceil(slice) };
-        TileJob {
-            rows: rows as u32,
-            quads: quads as u32,
-            // A tile that is not full lies closer together, so that less of it travels.
-            stride: quads.next_multiple_of(LINE) as u32,
-            first: first as u32,
-            slice: slice as u32,
-            slices: (end - first / 4 / slice) as u32,
-            inverse_batch: (1.0 / batch as f64) as f32,
-            ..TileJob::zeroed()
-        }
-    })
-}
-
 /// Whether a program leaves the gradient of every weight.
 fn writes_every_gradient(program: &Program) -> bool {
     let mut trained = program.plan.mixes().enumerate().filter(|(_, mix)| mix.reflections.is_some());
@@ -312,7 +288,7 @@ impl Session for GpuSession {
         let output_rows: u64 = outputs.iter().map(|buffer| u64::from(buffer.rows)).sum();
         let tile_bytes = output_rows * fit.capacity as u64 * 4;
         let fetch_every = (RESULTS / tile_bytes.max(1)).max(1) as usize;
-        let all: Vec<TileJob> = tiles(fit, job.rows).collect();
+        let all: Vec<TileJob> = fit.tiles(job.rows).collect();
         for together in all.chunks(fetch_every) {
             self.arrays.commands.reserve_staging(tile_bytes * together.len() as u64)?;
             for tile in together {
@@ -404,7 +380,7 @@ impl Session for GpuSession {
             shrink: job.adam.shrink,
             follow: job.adam.follow,
         };
-        for tile in tiles(fit, job.rows) {
+        for tile in fit.tiles(job.rows) {
             if !resident {
                 self.stream(job.first + tile.first as usize, tile.rows as usize)?;
             }

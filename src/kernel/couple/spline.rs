@@ -9,11 +9,15 @@
 //! The backward pass computes the bin once more instead of keeping it: of K = 8 it reads the 23 rows that it needs
 //! anyway, and to keep softmax and bin would write and read twice as many.
 
-use super::super::math::{LaneArray, exp, fma, lanes, lanes_mut, ln};
+mod bins;
+
+use super::super::math::{LaneArray, fma, lanes, lanes_mut};
 use super::super::simd::{self, Kernel, Simd};
 use super::super::{LANES, Shape};
 use super::Gradients;
 use crate::plan::{Node, Spline, Stage};
+pub(crate) use bins::Form;
+use bins::{Parameters, Point, Side, Slopes, Softmax, bin_of};
 
 /// Runs a kernel with room for the bins of `$spline`, which lie on the stack.
 macro_rules! run_with {
@@ -26,252 +30,6 @@ macro_rules! run_with {
     };
 }
 
-/// What a spline is made of but for its parameters.
-#[derive(Clone, Copy)]
-pub(crate) struct Form {
-    /// K.
-    pub(crate) bins: usize,
-    /// b: the box is [-b, b].
-    pub(crate) half_width: f32,
-    /// Smallest width and height of a bin.
-    pub(crate) least: f32,
-    /// What is left of 2 b for the softmax.
-    pub(crate) rest: f32,
-    /// Smallest slope at a knot.
-    pub(crate) min_slope: f32,
-    /// Makes the slope of a parameter of 0 equal to 1.
-    pub(crate) shift: f32,
-}
-
-impl Form {
-    pub(crate) fn of(spline: Spline) -> Self {
-        let Spline { bins, half_width, min_slope } = spline;
-        let least = 2.0 * half_width * Spline::MIN_BIN;
-        Self {
-            bins: bins as usize,
-            half_width,
-            least,
-            rest: 2.0 * half_width - bins as f32 * least,
-            min_slope,
-            shift: (1.0 - f64::from(min_slope)).exp_m1().ln() as f32,
-        }
-    }
-
-    /// Whether a value lies in the box. NaN does not, and so goes through as it is.
-    #[inline(always)]
-    fn holds(self, x: f32) -> bool {
-        x > -self.half_width && x < self.half_width
-    }
-}
-
-/// The parameters of a column for sixteen samples.
-#[derive(Clone, Copy)]
-struct Parameters<'a> {
-    shape: Shape,
-    values: &'a [f32],
-    /// Row of the first one.
-    first: u32,
-    /// The first sample.
-    at: usize,
-    bins: usize,
-}
-
-impl<'a> Parameters<'a> {
-    #[inline(always)]
-    fn row(self, i: usize) -> &'a LaneArray {
-        lanes(self.values, (self.first as usize + i) * self.shape.stride + self.at)
-    }
-
-    /// Parameter of the slope at knot `i`, from 1 to K - 1.
-    #[inline(always)]
-    fn slope(self, i: usize) -> &'a LaneArray {
-        self.row(2 * self.bins + i - 1)
-    }
-}
-
-/// Which of the two softmaxes.
-#[derive(Clone, Copy)]
-enum Side {
-    Widths,
-    Heights,
-}
-
-/// e^(a - max a) of the parameters a of one side, and one over their sum.
-struct Softmax<const ROOM: usize> {
-    exps: [LaneArray; ROOM],
-    inverse_sum: LaneArray,
-}
-
-impl<const ROOM: usize> Softmax<ROOM> {
-    #[inline(always)]
-    fn of<S: Simd>(parameters: Parameters<'_>, side: Side) -> Self {
-        let first = match side {
-            Side::Widths => 0,
-            Side::Heights => parameters.bins,
-        };
-        let mut most = *parameters.row(first);
-        for k in 1..parameters.bins {
-            let a = parameters.row(first + k);
-            for i in 0..LANES {
-                // A NaN must reach the sum, which it does by its own exponential.
-                most[i] = if a[i] > most[i] { a[i] } else { most[i] };
-            }
-        }
-        let mut exps = [[0.0; LANES]; ROOM];
-        let mut sum = [0.0; LANES];
-        for (k, e) in exps.iter_mut().enumerate().take(parameters.bins) {
-            let a = parameters.row(first + k);
-            for i in 0..LANES {
-                e[i] = exp::<S>(a[i] - most[i]);
-                sum[i] += e[i];
-            }
-        }
-        let mut inverse_sum = [0.0; LANES];
-        for i in 0..LANES {
-            inverse_sum[i] = 1.0 / sum[i];
-        }
-        Self { exps, inverse_sum }
-    }
-
-    /// Size of bin `k`.
-    #[inline(always)]
-    fn size<S: Simd>(&self, form: Form, k: usize) -> LaneArray {
-        let mut size = [0.0; LANES];
-        for (i, size) in size.iter_mut().enumerate() {
-            *size = fma::<S>(form.rest, self.exps[k][i] * self.inverse_sum[i], form.least);
-        }
-        size
-    }
-}
-
-/// One bin of each sample along one side.
-struct Edge {
-    /// Where it begins.
-    start: LaneArray,
-    /// Its size.
-    size: LaneArray,
-}
-
-/// Finds the bin of `x` along one side: its number, and the bin.
-#[inline(always)]
-fn search<S: Simd, const ROOM: usize>(form: Form, softmax: &Softmax<ROOM>, x: &LaneArray) -> (LaneArray, Edge) {
-    let mut number = [0.0; LANES];
-    let mut edge = Edge { start: [-form.half_width; LANES], size: softmax.size::<S>(form, 0) };
-    let mut next = [0.0; LANES];
-    for (i, next) in next.iter_mut().enumerate() {
-        *next = edge.start[i] + edge.size[i];
-    }
-    for k in 1..form.bins {
-        let size = softmax.size::<S>(form, k);
-        for i in 0..LANES {
-            let beyond = x[i] >= next[i];
-            number[i] = if beyond { k as f32 } else { number[i] };
-            edge.start[i] = if beyond { next[i] } else { edge.start[i] };
-            edge.size[i] = if beyond { size[i] } else { edge.size[i] };
-            next[i] += size[i];
-        }
-    }
-    (number, edge)
-}
-
-/// The bins of that number along the other side.
-#[inline(always)]
-fn pick<S: Simd, const ROOM: usize>(form: Form, softmax: &Softmax<ROOM>, number: &LaneArray) -> Edge {
-    let mut edge = Edge { start: [-form.half_width; LANES], size: softmax.size::<S>(form, 0) };
-    let mut next = [0.0; LANES];
-    for (i, next) in next.iter_mut().enumerate() {
-        *next = edge.start[i] + edge.size[i];
-    }
-    for k in 1..form.bins {
-        let size = softmax.size::<S>(form, k);
-        for i in 0..LANES {
-            let beyond = number[i] >= k as f32;
-            edge.start[i] = if beyond { next[i] } else { edge.start[i] };
-            edge.size[i] = if beyond { size[i] } else { edge.size[i] };
-            next[i] += size[i];
-        }
-    }
-    edge
-}
-
-/// Slopes at both ends of a bin, and their derivatives by the parameters; 1 and 0 at the ends of the box.
-struct Slopes {
-    slope: [LaneArray; 2],
-    derivative: [LaneArray; 2],
-}
-
-impl Slopes {
-    #[inline(always)]
-    fn of<S: Simd>(form: Form, parameters: Parameters<'_>, number: &LaneArray) -> Self {
-        let mut raw = [[0.0; LANES]; 2];
-        for knot in 1..form.bins {
-            let e = parameters.slope(knot);
-            for i in 0..LANES {
-                raw[0][i] = if number[i] == knot as f32 { e[i] } else { raw[0][i] };
-                raw[1][i] = if number[i] == (knot - 1) as f32 { e[i] } else { raw[1][i] };
-            }
-        }
-        let mut slopes = Self { slope: [[1.0; LANES]; 2], derivative: [[0.0; LANES]; 2] };
-        let ends = [0.0, (form.bins - 1) as f32];
-        for side in 0..2 {
-            for i in 0..LANES {
-                let u = raw[side][i] + form.shift;
-                let e = exp::<S>(-u.abs());
-                let one = 1.0 + e;
-                let softplus = u.max(0.0) + ln::<S>(one);
-                let sigmoid = (if u > 0.0 { 1.0 } else { e }) / one;
-                let at_end = number[i] == ends[side];
-                slopes.slope[side][i] = if at_end { 1.0 } else { form.min_slope + softplus };
-                slopes.derivative[side][i] = if at_end { 0.0 } else { sigmoid };
-            }
-        }
-        slopes
-    }
-}
-
-/// A sample in its bin.
-struct Point {
-    /// Place in the bin, 0 to 1.
-    t: f32,
-    /// t (1 - t).
-    tt: f32,
-    /// Height over width.
-    s: f32,
-    /// d0 + d1 - 2 s.
-    q: f32,
-    /// s + q t (1 - t).
-    den: f32,
-    /// s t^2 + d0 t (1 - t).
-    num: f32,
-    /// d1 t^2 + 2 s t (1 - t) + d0 (1 - t)^2.
-    slope_num: f32,
-}
-
-impl Point {
-    #[inline(always)]
-    fn new<S: Simd>(t: f32, s: f32, d0: f32, d1: f32) -> Self {
-        let rest = 1.0 - t;
-        let tt = t * rest;
-        let q = d0 + d1 - 2.0 * s;
-        Self {
-            t,
-            tt,
-            s,
-            q,
-            den: fma::<S>(q, tt, s),
-            num: fma::<S>(s, t * t, d0 * tt),
-            slope_num: fma::<S>(d1, t * t, fma::<S>(2.0 * s, tt, d0 * rest * rest)),
-        }
-    }
-
-    /// Log-derivative of the spline.
-    #[inline(always)]
-    fn log_slope<S: Simd>(&self) -> f32 {
-        let ratio = self.s / self.den;
-        ln::<S>(ratio * ratio * self.slope_num)
-    }
-}
-
 /// `to` = every column of `x` through its spline; adds the log-derivatives to `log_det`.
 pub(super) fn forward(
     shape: Shape,
@@ -282,11 +40,12 @@ pub(super) fn forward(
     to: &mut [f32],
     log_det: &mut [f32],
 ) {
+    let form = Form::of(spline);
     for (c, first) in stage.sums.iter().enumerate() {
         let (x, to) = (shape.row(x, c), shape.row_mut(to, c));
         match *first {
             None => to.copy_from_slice(x),
-            Some(first) => run_with!(spline, Forward { shape, form: Form::of(spline), first, x, sums, to, log_det }),
+            Some(first) => run_with!(spline, Forward { shape, form, first, x, sums, to, log_det }),
         }
     }
     // What was computed where there is no sample must not reach the gradients.
@@ -310,8 +69,9 @@ impl<const ROOM: usize> Kernel for Forward<'_, ROOM> {
         for at in (0..shape.width).step_by(LANES) {
             let parameters = Parameters { shape, values: sums, first, at, bins: form.bins };
             let x = lanes(x, at);
-            let (number, width) = search::<S, ROOM>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Widths), x);
-            let height = pick::<S, ROOM>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Heights), &number);
+            let (number, width) = bin_of::<S, ROOM, true>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Widths), x);
+            let (_, height) =
+                bin_of::<S, ROOM, false>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Heights), &number);
             let Slopes { slope: [d0, d1], .. } = Slopes::of::<S>(form, parameters, &number);
             let (to, log_det) = (lanes_mut(to, at), lanes_mut(log_det, at));
             for i in 0..LANES {
@@ -370,8 +130,10 @@ impl<const ROOM: usize> Kernel for Inverse<'_, ROOM> {
         for at in (0..shape.width).step_by(LANES) {
             let parameters = Parameters { shape, values: sums, first, at, bins: form.bins };
             let y = lanes_mut(column, at);
-            let (number, height) = search::<S, ROOM>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Heights), y);
-            let width = pick::<S, ROOM>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Widths), &number);
+            let (number, height) =
+                bin_of::<S, ROOM, true>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Heights), y);
+            let (_, width) =
+                bin_of::<S, ROOM, false>(form, &Softmax::<ROOM>::of::<S>(parameters, Side::Widths), &number);
             let Slopes { slope: [d0, d1], .. } = Slopes::of::<S>(form, parameters, &number);
             for i in 0..LANES {
                 // The root of a t^2 + b t + c in the form that does not cancel.
@@ -393,13 +155,14 @@ impl<const ROOM: usize> Kernel for Inverse<'_, ROOM> {
 /// Writes the gradients of `x` and of the parameters.
 pub(super) fn backward(shape: Shape, stage: &Stage, spline: Spline, buffers: Gradients<'_>) {
     let Gradients { x, st, d_to, d_log_det, d_x, d_st } = buffers;
+    let form = Form::of(spline);
     for (c, first) in stage.sums.iter().enumerate() {
         let (x, d_to, d_x) = (shape.row(x, c), shape.row(d_to, c), shape.row_mut(d_x, c));
         match *first {
             None => d_x.copy_from_slice(d_to),
             Some(first) => {
                 let buffers = Gradients { x, st, d_to, d_log_det, d_x, d_st: &mut *d_st };
-                run_with!(spline, Backward { shape, form: Form::of(spline), first, buffers });
+                run_with!(spline, Backward { shape, form, first, buffers });
             }
         }
     }
@@ -468,9 +231,9 @@ impl<const ROOM: usize> Kernel for Backward<'_, ROOM> {
             let parameters = Parameters { shape, values: b.st, first, at, bins: form.bins };
             let x = lanes(b.x, at);
             let widths = Softmax::<ROOM>::of::<S>(parameters, Side::Widths);
-            let (number, width) = search::<S, ROOM>(form, &widths, x);
+            let (number, width) = bin_of::<S, ROOM, true>(form, &widths, x);
             let heights = Softmax::<ROOM>::of::<S>(parameters, Side::Heights);
-            let height = pick::<S, ROOM>(form, &heights, &number);
+            let (_, height) = bin_of::<S, ROOM, false>(form, &heights, &number);
             let slopes = Slopes::of::<S>(form, parameters, &number);
             let (d_to, d_log_det) = (lanes(b.d_to, at), lanes(b.d_log_det, at));
             let mut of_x = [[0.0; LANES]; 2];

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytemuck::Zeroable;
 
-use super::{GpuSession, tiles};
+use super::GpuSession;
 use crate::engine::gpu::dispatch::Dispatch;
 use crate::engine::gpu::fit::Fit;
 use crate::engine::gpu::launch::Update;
@@ -136,7 +136,7 @@ impl GpuSession {
         self.arrays.commands.reserve_launches(dispatches.len())?;
         self.arrays.add_kernels(dispatches.iter().map(|dispatch| dispatch.variant));
         self.arrays.bind()?;
-        let Some(tile) = tiles(fit, rows.max(1)).next() else { unreachable!("a batch has a tile") };
+        let Some(tile) = fit.tiles(rows.max(1)).next() else { unreachable!("a batch has a tile") };
         let mut best = f64::INFINITY;
         // Once more than is timed: the first run compiles.
         for timing in 0..=TIMINGS {
