@@ -144,7 +144,7 @@ fn moved_inside(units: &Units, table: Table, path: &Path) -> (Vec<f32>, Vec<usiz
     let (rows, dim) = (table.rows, table.dim());
     let mut values = table.into_values();
     let (mut outside, mut first) = (Vec::new(), None);
-    let usual = units.outer(vec![0.0; dim]);
+    let usual = units.usual(dim);
     for (i, row) in values.chunks_exact_mut(dim).enumerate() {
         if let Some(mut what) = units.outside(row) {
             what.row = i + 1;

@@ -96,6 +96,10 @@ pub const KEYS: &[Key] = &[
     key("data.given", "conditions: a table of as many rows, or columns of the table: \"a,b\" (--given)"),
     key("data.columns", "columns to model, by name or number from 1: \"a,b\"; default: all that are not conditions"),
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
+    key(
+        "data.regression",
+        "take off what a linear regression on the conditions says of columns, inside the model, if they gain by it",
+    ),
     key("data.squash", "beyond so many deviations, draw distances in by a logarithm, inside the model; 0: do not"),
     key("data.validation", "share of a table's rows held out, chosen at random"),
     key("data.outline", "points of a Lens outline: \"vertices\" or \"arc\""),

@@ -196,6 +196,7 @@ impl Layers {
             base.model.adopt(&file.plan.spec);
             base.data.standardize = file.x.standardize.is_some();
             base.data.squash = file.x.squash;
+            base.data.regression = file.x.regression.is_some();
         }
         let mut table = to_table(&base);
         let is_read = base.data.preset.is_some_and(|preset| preset.uci().is_some());
@@ -386,6 +387,10 @@ fn agrees(config: &Config, file: &ModelFile, path: &Path) -> Result<()> {
     let standardize = file.x.standardize.is_some();
     if config.data.standardize != standardize {
         return differs("data.standardize", standardize.to_string(), config.data.standardize.to_string());
+    }
+    // That there is none may be since no column gained by it.
+    if file.x.regression.is_some() && !config.data.regression {
+        return differs("data.regression", "true".into(), "false".into());
     }
     let squash = file.x.squash.unwrap_or(0.0);
     if let Some(wanted) = config.data.squash.filter(|&wanted| wanted != squash) {

@@ -182,6 +182,7 @@ pub fn for_tables() -> Config {
         ..config.model
     };
     config.data.squash = Some(3.0);
+    config.data.regression = true;
     config.train = Train {
         epochs: 60,
         lr_final: 3e-5,
@@ -259,6 +260,7 @@ pub fn for_affine_tables() -> Config {
             given: None,
             columns: None,
             standardize: true,
+            regression: false,
             squash: None,
             validation: Some(0.1),
             outline: None,

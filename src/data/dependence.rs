@@ -10,10 +10,9 @@
 
 use rayon::prelude::*;
 
+use super::least_squares::{Basis, LEFT, dot};
 use super::quantile::{quantile, spread};
 
-/// A column depends on others if this share of its deviation is all that they leave.
-const LEFT: f64 = 1e-3;
 /// Rows that are looked at, for tables of few columns.
 const ROWS: usize = 2000;
 /// Values further from the median than so many deviations (by quantiles) say nothing of a relation among the others:
@@ -47,12 +46,12 @@ pub(crate) fn find(values: &[f32], dim: usize) -> Vec<Dependent> {
     for (j, column) in sample.columns.iter().enumerate() {
         let products: Vec<f64> = basis.members.par_iter().map(|&i| dot(all[i], all[j]) / n as f64).collect();
         let row = basis.solve(&products);
-        let left = 1.0 - row.iter().map(|v| v * v).sum::<f64>();
+        let left = Basis::left(&row);
         // As if of as many rows as are free.
         let free = n as f64 / (n - basis.members.len()).max(1) as f64;
         let left = (left.max(0.0) * free).sqrt();
         if left < LEFT && !basis.members.is_empty() {
-            let factors = basis.factors(&row);
+            let factors = basis.factors(row);
             let named = basis.members.iter().zip(factors).filter(|(_, f)| f.abs() > NAMED);
             let terms: Vec<(usize, f64)> = named
                 .map(|(&i, f)| (sample.columns[i].number, f * column.deviation / sample.columns[i].deviation))
@@ -141,55 +140,6 @@ impl Sample {
         };
         Some(Self { columns: varying.iter().filter_map(column).collect() })
     }
-}
-
-/// Columns that none of the others gives, with the triangle L of their correlations L L^T.
-#[derive(Default)]
-struct Basis {
-    members: Vec<usize>,
-    rows: Vec<Vec<f64>>,
-}
-
-impl Basis {
-    /// L^-1 of the correlations of a column with the members.
-    fn solve(&self, products: &[f64]) -> Vec<f64> {
-        let mut row: Vec<f64> = Vec::with_capacity(products.len());
-        for (of_member, product) in self.rows.iter().zip(products) {
-            let before = dot(&of_member[..row.len()], &row);
-            row.push((product - before) / of_member[row.len()]);
-        }
-        row
-    }
-
-    /// L^-T of the same: the factors of least squares.
-    fn factors(&self, row: &[f64]) -> Vec<f64> {
-        let mut factors = row.to_vec();
-        for i in (0..factors.len()).rev() {
-            factors[i] /= self.rows[i][i];
-            let (before, factor) = (&self.rows[i][..i], factors[i]);
-            for (f, l) in factors.iter_mut().zip(before) {
-                *f -= factor * l;
-            }
-        }
-        factors
-    }
-
-    fn push(&mut self, member: usize, mut row: Vec<f64>) {
-        let left = 1.0 - row.iter().map(|v| v * v).sum::<f64>();
-        row.push(left.max(LEFT * LEFT).sqrt());
-        self.members.push(member);
-        self.rows.push(row);
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    // Four sums, which a compiler may keep in one register.
-    let (mut sums, fours) = ([0.0; 4], a.len() / 4 * 4);
-    for (a, b) in a[..fours].chunks_exact(4).zip(b.chunks_exact(4)) {
-        (0..4).for_each(|i| sums[i] += a[i] * b[i]);
-    }
-    let rest: f64 = a[fours..].iter().zip(&b[fours..]).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]

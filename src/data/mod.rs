@@ -11,6 +11,7 @@ pub mod cross;
 pub mod csv;
 pub(crate) mod dependence;
 pub mod fourier;
+mod least_squares;
 pub mod lens;
 pub mod natural;
 pub mod npy;

@@ -88,8 +88,10 @@ impl Given<'_> {
     /// observations.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
-        let mut encoded = self.flow.encode_inner(&self.inner_for(rows), &self.flow.x.inner(x)?, rows)?;
-        add_jacobian(&self.flow.x, x, self.flow.spec().dim, &mut encoded.log_det);
+        let y = self.inner_for(rows);
+        let lane = self.flow.x.given(&y);
+        let mut encoded = self.flow.encode_inner(&y, &lane.inner(x)?, rows)?;
+        add_jacobian(&lane, x, self.flow.spec().dim, &mut encoded.log_det);
         Ok(encoded)
     }
 
@@ -99,7 +101,8 @@ impl Given<'_> {
     /// As those of [`Given::encode`].
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
         let rows = self.rows("z", self.flow.plan.spec.dim, z)?;
-        Ok(self.flow.x.outer(self.flow.decode_inner(&self.inner_for(rows), z, rows)?))
+        let y = self.inner_for(rows);
+        Ok(self.flow.x.given(&y).outer(self.flow.decode_inner(&y, z, rows)?))
     }
 
     /// `log p(x | y)` of rows x in nats, in the user's units (spec, section 4).
@@ -154,7 +157,7 @@ impl Given<'_> {
         let y: Vec<f32> = (first..end).flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
         let groups = Groups { rows: group, first: self.first + (first / n) as u32 };
         let job = Job { rows, inputs: &[&y], seed, first_row: (first % n) as u64, groups };
-        Ok(self.flow.x.outer(self.flow.run(Name::Sample, &job)?.swap_remove(0)))
+        Ok(self.flow.x.given(&y).outer(self.flow.run(Name::Sample, &job)?.swap_remove(0)))
     }
 
     /// Number of rows of `n` samples of each observation; an unconditional flow counts as one.

@@ -55,7 +55,8 @@ impl Given<'_> {
 
     /// Runs a program with backward operations on rows x, with what the caller gives beside them.
     fn backward(&self, name: Name, x: &[f32], seeds: &[&[f32]], rows: usize) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
-        let (x, y) = (self.flow.x.inner(x)?, self.inner_for(rows));
+        let y = self.inner_for(rows);
+        let x = self.flow.x.given(&y).inner(x)?;
         let joined;
         let mut inputs: Vec<&[f32]> = match self.flow.plan.spec.kind {
             Kind::Flow => vec![&x],
@@ -81,9 +82,9 @@ impl Given<'_> {
                 (lanes.y, lanes.x)
             }
         };
-        self.flow.x.outer_gradient(x, &mut d_x);
+        self.flow.x.given(&self.inner_for(rows)).outer_gradient(x, &mut d_x, &mut d_y);
         if !d_y.is_empty() {
-            self.flow.y.outer_gradient(&self.user_for(rows), &mut d_y);
+            self.flow.y.given(&[]).outer_gradient(&self.user_for(rows), &mut d_y, &mut []);
         }
         Gradients { tensors, x: d_x, y: d_y }
     }

@@ -33,9 +33,11 @@ impl Flow {
     /// [`Error::Config`] where the model is not a `hint`, [`Error::Shape`] where the lengths do not agree.
     pub fn encode_joint(&self, y: &[f32], x: &[f32]) -> Result<Lanes<Encoded>> {
         let rows = self.joint_rows(y, x)?;
-        let mut lanes = self.encode_lanes(&self.y.inner(y)?, &self.x.inner(x)?, rows)?;
-        add_jacobian(&self.y, y, self.spec().cond_dim, &mut lanes.y.log_det);
-        add_jacobian(&self.x, x, self.spec().dim, &mut lanes.x.log_det);
+        let inner = self.y.inner(y)?;
+        let lane = self.x.given(&inner);
+        let mut lanes = self.encode_lanes(&inner, &lane.inner(x)?, rows)?;
+        add_jacobian(&self.y.given(&[]), y, self.spec().cond_dim, &mut lanes.y.log_det);
+        add_jacobian(&lane, x, self.spec().dim, &mut lanes.x.log_det);
         Ok(lanes)
     }
 
@@ -45,8 +47,7 @@ impl Flow {
     /// As those of [`Flow::encode_joint`].
     pub fn decode_joint(&self, z_y: &[f32], z_x: &[f32]) -> Result<Lanes<Vec<f32>>> {
         let rows = self.joint_rows(z_y, z_x)?;
-        let Lanes { y, x } = self.decode_lanes(Lanes { y: z_y, x: z_x }, rows)?;
-        Ok(Lanes { y: self.y.outer(y), x: self.x.outer(x) })
+        Ok(self.outer(self.decode_lanes(Lanes { y: z_y, x: z_x }, rows)?))
     }
 
     /// `log p(y, x)` of rows in nats, in the user's units.
@@ -67,7 +68,7 @@ impl Flow {
         self.two_lanes()?;
         let rows = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
         let mut encoded = self.encode_y(&self.y.inner(y)?, rows)?;
-        add_jacobian(&self.y, y, self.spec().cond_dim, &mut encoded.log_det);
+        add_jacobian(&self.y.given(&[]), y, self.spec().cond_dim, &mut encoded.log_det);
         Ok(log_density(&encoded).into_iter().map(|density| density as f32).collect())
     }
 
@@ -88,8 +89,13 @@ impl Flow {
         self.two_lanes()?;
         self.room_for(n)?;
         let job = Job { rows: n, seed, first_row: first, ..Job::default() };
-        let Lanes { y, x } = Lanes::of_two(self.run(Name::SampleJoint, &job)?);
-        Ok(Lanes { y: self.y.outer(y), x: self.x.outer(x) })
+        Ok(self.outer(Lanes::of_two(self.run(Name::SampleJoint, &job)?)))
+    }
+
+    /// Rows of both lanes in the user's units.
+    fn outer(&self, Lanes { y, x }: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
+        let x = self.x.given(&y).outer(x);
+        Lanes { y: self.y.outer(y), x }
     }
 
     fn joint_rows(&self, y: &[f32], x: &[f32]) -> Result<usize> {

@@ -22,9 +22,9 @@ use crate::rng::{self, Stream};
 const KEY: &str = "hintflow";
 /// The longest header that the format safetensors allows, in bytes.
 const LONGEST_HEADER: u64 = 100_000_000;
-/// The newest format that this version reads: 1, and 2 of models whose columns have transforms or are drawn in, which
-/// readers of 1 would pass over in silence. What needs no 2 is written as 1.
-const FORMAT: u32 = 2;
+/// The newest format that this version reads. A file is written in the oldest that has all it needs, see
+/// [`Units::oldest_format`].
+const FORMAT: u32 = 3;
 
 /// A model off the device: its plan, all its weights, and what belongs to its columns.
 #[derive(Clone, Debug)]
@@ -137,9 +137,9 @@ impl ModelFile {
         self.evidence.as_ref().map_or(Ok(()), Evidence::check)?;
         let spec = &self.plan.spec;
         self.training.as_ref().map_or(Ok(()), |training| training.check(spec.row_columns() as usize))?;
-        self.x.check(spec.dim as usize, "the model")?;
+        self.x.check(spec.dim as usize, spec.cond_dim as usize, "the model")?;
         if spec.cond_dim > 0 || !is_default(&self.y) {
-            self.y.check(spec.cond_dim as usize, "the conditions")?;
+            self.y.check(spec.cond_dim as usize, 0, "the conditions")?;
         }
         match self.y.columns.iter().find(|name| self.x.columns.contains(name)) {
             Some(name) => {
@@ -156,7 +156,7 @@ impl ModelFile {
     /// [`Error::Exists`] where the file exists and `force` is not set, [`Error::Io`] where it cannot be written.
     pub fn write(&self, path: &Path, force: bool) -> Result<()> {
         let header = Header {
-            format: if self.x.need_a_newer_format() || self.y.need_a_newer_format() { FORMAT } else { 1 },
+            format: self.x.oldest_format().max(self.y.oldest_format()),
             spec: self.plan.spec.clone(),
             x: self.x.clone(),
             given: self.y.clone(),

@@ -48,5 +48,5 @@ fn samples(flow: &Flow, data: &Dataset, reference: &[f32], rows: usize, seed: u6
         Kind::Flow => flow.sample(rows, seed)?,
         Kind::Cinn | Kind::Hint => flow.given(&data.y.outer(y.clone()))?.sample(1, seed)?,
     };
-    Ok(side_by_side(&y, &flow.units().inner(&x)?, rows))
+    Ok(side_by_side(&y, &flow.units().given(&y).inner(&x)?, rows))
 }

@@ -68,8 +68,9 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
 }
 
 /// Settings that a run may be older than, and what there was before: nothing of the kind.
-pub(super) const LATER: [(&str, &str); 9] = [
+pub(super) const LATER: [(&str, &str); 10] = [
     ("model.coupling", "\"affine\""),
+    ("data.regression", "false"),
     ("train.dropout", "0.0"),
     ("train.cooldown", "0"),
     ("train.schedule", "\"exponential\""),

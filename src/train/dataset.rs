@@ -10,7 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, Preset, preset};
 use crate::data::Shapes;
-use crate::data::units::{ColumnSetting, Units, Wishes};
+use crate::data::units::{ColumnSetting, Lane, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::flow::{Lanes, ModelFile};
@@ -101,7 +101,13 @@ impl Dataset {
             lanes.y.extend_from_slice(y);
             lanes.x.extend_from_slice(x);
         }
-        Lanes { y: self.y.outer(lanes.y), x: self.x.outer(lanes.x) }
+        self.outer(lanes)
+    }
+
+    /// Rows of both lanes in the user's units.
+    pub fn outer(&self, Lanes { y, x }: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
+        let x = self.x.given(&y).outer(x);
+        Lanes { y: self.y.outer(y), x }
     }
 
     /// Fills in what depends on the number of rows: the batch and the batches of an epoch.
@@ -204,9 +210,19 @@ impl Rows {
                 units
             }
         };
-        // In place: nobody else has the rows yet.
-        units.apply(Arc::make_mut(&mut train))?;
+        if let Some(outside) = units.outside(&train).or_else(|| units.outside(&test)) {
+            return Err(outside.into());
+        }
         let [y, x] = units.split_at(cond_dim);
+        let x = match init {
+            Some(file) => Units { regression: file.x.regression.clone(), ..x },
+            None if config.data.regression => {
+                let (x, regressed) = x.regressed(&y, cond_dim, &train)?;
+                notes.extend(notes::of_regression(&regressed, &columns));
+                x
+            }
+            None => x,
+        };
         // Names that a model has stay with it.
         let named = |units: Units, names: Vec<String>, before: Option<&Units>| {
             let columns = before.map(|units| units.columns.clone()).filter(|names| !names.is_empty()).unwrap_or(names);
@@ -214,9 +230,13 @@ impl Rows {
         };
         let x = named(x, columns.x.clone(), init.map(|file| &file.x));
         let y = named(y, columns.y.clone(), init.map(|file| &file.y));
-        let of_x: Vec<f32> = test.chunks_exact(row).flat_map(|row| &row[cond_dim..]).copied().collect();
-        let test_jacobian = x.log_jacobian(&of_x, dim).sum::<f64>() / (test.len() / row).max(1) as f64;
-        units.apply(&mut test)?;
+        // In place: nobody else has the rows yet.
+        to_networks([&y, &x], Arc::make_mut(&mut train), cond_dim, row, |_, _| ())?;
+        let mut test_jacobian = 0.0;
+        to_networks([&y, &x], &mut test, cond_dim, row, |lane, rows| {
+            lane.log_jacobian(rows, dim).for_each(|jacobian| test_jacobian += jacobian);
+        })?;
+        test_jacobian /= (test.len() / row).max(1) as f64;
         if let Some(s) = units.standardize.as_ref().filter(|_| tell) {
             // What rounding made constant is told already, and is none.
             notes.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
@@ -225,6 +245,34 @@ impl Rows {
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
         Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes })
     }
+}
+
+/// Brings rows [y, x] of `row` columns to the units of the networks, a part at a time; `before` sees each part's x and its
+/// way before it goes.
+fn to_networks(
+    [y, x]: [&Units; 2],
+    rows: &mut [f32],
+    cond_dim: usize,
+    row: usize,
+    mut before: impl FnMut(&Lane<'_>, &[f32]),
+) -> Result<()> {
+    /// Rows of a part.
+    const PART: usize = 4096;
+    for rows in rows.chunks_mut(PART * row) {
+        let mut of_y: Vec<f32> = rows.chunks_exact(row).flat_map(|row| &row[..cond_dim]).copied().collect();
+        let mut of_x: Vec<f32> = rows.chunks_exact(row).flat_map(|row| &row[cond_dim..]).copied().collect();
+        y.given(&[]).apply(&mut of_y)?;
+        let lane = x.given(&of_y);
+        before(&lane, &of_x);
+        lane.apply(&mut of_x)?;
+        let (mut of_y, mut of_x) = (of_y.iter(), of_x.iter());
+        for row in rows.chunks_exact_mut(row) {
+            let (y, x) = row.split_at_mut(cond_dim);
+            y.iter_mut().zip(&mut of_y).for_each(|(to, from)| *to = *from);
+            x.iter_mut().zip(&mut of_x).for_each(|(to, from)| *to = *from);
+        }
+    }
+    Ok(())
 }
 
 /// The units of the model to start from, which stay with it: settings may not ask for others.

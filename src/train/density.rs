@@ -24,8 +24,8 @@ const TRAINED: usize = 10_000;
 pub(super) fn training_rows(data: &Dataset, config: &Config) -> TrainingRows {
     let columns = data.row_columns();
     let outer = |rows: &[f32]| {
-        let (y, x) = lanes(rows, columns, data.cond_dim);
-        side_by_side(&data.y.outer(y), &data.x.outer(x), rows.len() / columns)
+        let Lanes { y, x } = data.outer(lanes(rows, columns, data.cond_dim));
+        side_by_side(&y, &x, rows.len() / columns)
     };
     let Lanes { y, x } = data.some_rows(FITTED);
     let some = side_by_side(&y, &x, x.len() / data.dim);
@@ -77,12 +77,7 @@ pub fn held_out(
         false => (format!("held-out rows{place}"), Lanes::default()),
         true => ("training rows (none are held out)".into(), data.some_rows(TRAINED)),
     };
-    let rows = if data.test.is_empty() {
-        rows
-    } else {
-        let (y, x) = lanes(&data.test, columns, data.cond_dim);
-        Lanes { y: data.y.outer(y), x: data.x.outer(x) }
-    };
+    let rows = if data.test.is_empty() { rows } else { data.outer(lanes(&data.test, columns, data.cond_dim)) };
     let mut log_prob = Vec::with_capacity(rows.x.len() / data.dim);
     for (i, x) in rows.x.chunks(ROWS * data.dim).enumerate() {
         let y = match flow.spec().kind {
@@ -129,12 +124,12 @@ fn numbers(split: HeldOut) -> impl Iterator<Item = usize> {
 }
 
 /// Conditions and columns of rows [y, x].
-fn lanes(rows: &[f32], columns: usize, cond_dim: usize) -> (Vec<f32>, Vec<f32>) {
+fn lanes(rows: &[f32], columns: usize, cond_dim: usize) -> Lanes<Vec<f32>> {
     let count = rows.len() / columns;
     let (mut y, mut x) = (Vec::with_capacity(count * cond_dim), Vec::with_capacity(count * (columns - cond_dim)));
     for row in rows.chunks_exact(columns) {
         y.extend_from_slice(&row[..cond_dim]);
         x.extend_from_slice(&row[cond_dim..]);
     }
-    (y, x)
+    Lanes { y, x }
 }

@@ -5,7 +5,7 @@ mod relations;
 use super::columns::RowColumns;
 pub(super) use relations::of_relations;
 
-use crate::data::units::{Choice, Chosen};
+use crate::data::units::{Choice, Chosen, Regressed};
 use crate::plan::Kind;
 
 /// Fewer training rows than these teach nothing.
@@ -104,6 +104,24 @@ pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool
         of(Choice::Softplus, "nearly linear far from their bound, so taken by softplus and not by the logarithm"),
     ];
     notes.into_iter().flatten().collect()
+}
+
+/// A note on columns that are regressed on the conditions.
+pub(super) fn of_regression(regressed: &[Regressed], columns: &RowColumns) -> Option<String> {
+    let described = |Regressed { column, share }: &Regressed| {
+        format!("{} ({:.0} %)", columns.label(columns.cond_dim + column), 100.0 * share)
+    };
+    let mut list: Vec<String> = regressed.iter().take(NAMED).map(described).collect();
+    if regressed.len() > NAMED {
+        list.push(format!("and {} more", regressed.len() - NAMED));
+    }
+    (!list.is_empty()).then(|| {
+        format!(
+            "what a linear regression on the conditions says of these columns is taken off inside the model (share of their \
+             variance): {}; data.regression=false leaves it",
+            list.join(", ")
+        )
+    })
 }
 
 /// The number in the table, from 1, of a training row, from 0.

@@ -103,7 +103,7 @@ impl Units {
                 // The rows themselves are mapped and standardised in one go later, as where a training goes on: rounded
                 // in between, they would have other bits.
                 let mut mapped = rows.to_vec();
-                units.apply(&mut mapped)?;
+                units.given(&[]).apply(&mut mapped)?;
                 Standardizer { constant: plain.constant, ..Standardizer::fit(&mapped, dim)? }
             };
             for c in (0..dim).filter(|&c| !is_scaled(c)) {

@@ -18,7 +18,7 @@ fn chosen(values: &[f64], bounds: Bounds) -> (Units, Choice) {
     let rows: Vec<f32> = values.iter().map(|&x| x as f32).collect();
     let wishes = Wishes { columns: vec![bounds.into()], standardize: true, choose: true, squash: None };
     let (units, chosen) = Units::choose(1, &wishes, &rows, &[]).unwrap();
-    units.check(1, "x").unwrap();
+    units.check(1, 0, "x").unwrap();
     let usual = if bounds.is_none() { Choice::Standardize } else { Choice::Log };
     (units, chosen.first().map_or(usual, |chosen| chosen.choice))
 }
@@ -186,7 +186,7 @@ fn transforms_that_are_asked_for_are_taken() {
             assert!(told.is_empty(), "what was asked for is no news");
             assert!(units.agrees(1, &setting), "{choice}");
             assert_eq!(units.squash, Some(3.0));
-            units.check(2, "x").unwrap();
+            units.check(2, 0, "x").unwrap();
             // Bounds that were found hold the rows that are held out, too.
             assert_eq!(units.outside(&test), None, "{choice}");
             let scales = units.standardize.as_ref().map_or(vec![1.0; 2], |s| s.scale.clone());
@@ -218,7 +218,7 @@ fn columns_without_a_scale_keep_finite_units() {
             let setting = ColumnSetting { transform: choice, ..ColumnSetting::default() };
             let wishes = Wishes { columns: vec![setting], standardize: true, choose: true, squash: Some(3.0) };
             let (units, _) = Units::choose(1, &wishes, &rows, &[]).unwrap();
-            units.check(1, "x").unwrap();
+            units.check(1, 0, "x").unwrap();
             assert!(units.inner(&rows).unwrap().iter().all(|u| u.is_finite()), "{choice:?} {rows:?} {units:?}");
         }
     }

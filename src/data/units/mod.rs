@@ -1,23 +1,27 @@
 //! What the columns of a table are to a model: their names, where their values can lie, and their way to the networks.
 //!
-//! A value goes through four steps, each an increasing function, in this order:
+//! A value goes through five steps, each an increasing function, in this order:
 //!
 //! 1. Bounds. A column with a bound is mapped to the whole line, so that a density over it ends where the values do and
 //!    samples never leave it: `ln(x - lower)`, `-ln(upper - x)`, or the logit `ln((x - lower) / (upper - x))`.
 //! 2. A [`Transform`] of what comes out, for columns with heavy tails or far values. Which one is a setting, or chosen
 //!    from the training rows by [`rule`].
 //! 3. Standardisation: `(u - mean) / scale`.
-//! 4. The squash: beyond `c` on either side, `c + r` becomes `c + ln(1 + r)`. Not after `asinh` and `rank`, which draw in far
+//! 4. Of conditional models, less what the conditions say of the column by [`Regression`]. Its factors depend on the row
+//!    through y alone, so this is a shift of x, and its Jacobian is 1.
+//! 5. The squash: beyond `c` on either side, `c + r` becomes `c + ln(1 + r)`. Not after `asinh` and `rank`, which draw in far
 //!    values themselves: two logarithms on top of each other would send samples far beyond the data on their way back.
 //!
 //! Everything is computed in f64; what goes to the networks is f32. Densities and gradients have the Jacobian of all
-//! four.
+//! five. Columns that conditions shift have their ways through [`Units::given`].
 
 mod asinh;
 mod bounds;
 mod choice;
 mod fit;
+mod lane;
 mod rank;
+mod regression;
 mod robust;
 pub mod rule;
 mod softplus;
@@ -34,7 +38,9 @@ pub use asinh::Asinh;
 pub use bounds::Bounds;
 pub use choice::{Choice, ColumnSetting};
 pub use fit::{Chosen, Extreme, Wishes};
+pub use lane::Lane;
 pub use rank::Rank;
+pub use regression::{Regressed, Regression};
 pub use robust::Robust;
 pub use softplus::Softplus;
 pub use transform::Transform;
@@ -57,6 +63,9 @@ pub struct Units {
     /// Standardisation of the mapped values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standardize: Option<Standardizer>,
+    /// What the conditions say of the columns of x by least squares, and is taken off; none of the conditions themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regression: Option<Regression>,
     /// Where what is standardised begins to be drawn in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub squash: Option<f64>,
@@ -103,11 +112,11 @@ impl Units {
         Ok(units)
     }
 
-    /// What is wrong with these units for `dim` columns.
+    /// What is wrong with these units for `dim` columns, which are given so many conditions.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::Config`] with the part that does not fit; `what` says whose columns they are.
-    pub fn check(&self, dim: usize, what: &str) -> Result<()> {
+    pub fn check(&self, dim: usize, conditions: usize, what: &str) -> Result<()> {
         let agree = |part: &str, got: usize| match got == dim {
             true => Ok(()),
             false => Err(Error::Shape { what: format!("{part} of {what}"), expected: dim, got }),
@@ -136,6 +145,9 @@ impl Units {
                 return Err(Error::config(format!("columns.{}", self.name(c)), mistake));
             }
         }
+        if let Some(mistake) = self.regression.as_ref().and_then(|regression| regression.mistake(dim, conditions)) {
+            return Err(Error::config("regression", format!("of {what} {mistake}")));
+        }
         if let Some(c) = self.squash.filter(|c| !(1e-3..=1e6).contains(c)) {
             return Err(Error::config(
                 "squash",
@@ -160,15 +172,23 @@ impl Units {
         self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
     }
 
-    /// Whether a reader who knows names, bounds and standardisation alone would take the columns for something else.
-    pub(crate) fn need_a_newer_format(&self) -> bool {
-        !self.transforms.is_empty() || self.squash.is_some()
+    /// The oldest format of model files whose readers know all that is here: 2 has transforms and the squash, 3 the
+    /// regression. An older reader would pass over them and take the columns for something else.
+    pub(crate) fn oldest_format(&self) -> u32 {
+        match self.regression {
+            Some(_) => 3,
+            None if !self.transforms.is_empty() || self.squash.is_some() => 2,
+            None => 1,
+        }
     }
 
-    /// The distance about a value of column `c` (from 0), in the user's units, that is one unit of the networks.
+    /// The distance about a value of column `c` (from 0), in the user's units, that is one unit of the networks; of a
+    /// column that conditions shift, if the value is none that is drawn in.
     pub fn unit(&self, c: usize, x: f64) -> f64 {
+        let is_shifted = self.regression.as_ref().is_some_and(|regression| regression.shifts(c));
         let column = self.column(c);
-        column.scale / column.slope(x)
+        let column = Column { squash: column.squash.filter(|_| !is_shifted), ..column };
+        column.scale / column.slope(x, 0.0)
     }
 
     /// Whether column `c` is as a setting asks for. A transform may be none where the column had no scale for it.
@@ -205,34 +225,25 @@ impl Units {
         Some(Outside { row: row + 1, column: column + 1, name: self.columns.get(column).cloned(), what })
     }
 
-    /// Rows in the units of the networks.
+    /// These columns, given conditions y, row-major (B, C), in the units of the networks.
+    pub fn given<'a>(&'a self, y: &'a [f32]) -> Lane<'a> {
+        Lane::new(self, y)
+    }
+
+    /// Rows in the units of the networks, of columns that no conditions shift.
     ///
     /// # Errors
     /// [`Error::Config`] naming row and column where a value is outside of its bounds.
     pub fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
-        if self.are_plain() {
-            return Ok(rows.into());
-        }
-        let mut inner = rows.to_vec();
-        self.apply(&mut inner)?;
-        Ok(inner.into())
+        self.given(&[]).inner(rows)
     }
 
-    /// The same in place.
-    ///
-    /// # Errors
-    /// As those of [`Units::inner`].
-    pub(crate) fn apply(&self, rows: &mut [f32]) -> Result<()> {
-        if let Some(outside) = self.outside(rows) {
-            return Err(outside.into());
-        }
-        if !self.are_plain() {
-            self.each(rows, |x, column| column.inner(x.into()) as f32);
-        }
-        Ok(())
+    /// Rows in the user's units, of rows in the units of the networks, of columns that no conditions shift.
+    pub fn outer(&self, rows: Vec<f32>) -> Vec<f32> {
+        self.given(&[]).outer(rows)
     }
 
-    /// The units of the columns before `at`, and of those from it on.
+    /// The units of the columns before `at`, and of those from it on, without regressions.
     pub(crate) fn split_at(&self, at: usize) -> [Self; 2] {
         if at == 0 {
             return [Self::default(), self.clone()];
@@ -246,12 +257,12 @@ impl Units {
         let [transforms, other_transforms] = halves(&self.transforms, at);
         let (standardize, other) = self.standardize.as_ref().map(|s| s.split_at(at)).unzip();
         let part = |columns, bounds, transforms, standardize| {
-            Self { columns, bounds, transforms, standardize, squash: self.squash }.shortened()
+            Self { columns, bounds, transforms, standardize, regression: None, squash: self.squash }.shortened()
         };
         [part(columns, bounds, transforms, standardize), part(other_columns, other_bounds, other_transforms, other)]
     }
 
-    /// The units of some columns, then those of others, `dims` many. Of a squash there is one for all.
+    /// The units of some columns, then those of others, `dims` many, without regressions. Of a squash there is one for all.
     pub(crate) fn join(units: [&Self; 2], dims: [usize; 2]) -> Self {
         fn filled<T: Clone + Default>(values: [&[T]; 2], dims: [usize; 2]) -> Vec<T> {
             let some = values.into_iter().zip(dims);
@@ -271,6 +282,7 @@ impl Units {
             bounds: filled([&first.bounds, &second.bounds], dims),
             transforms: filled([&first.transforms, &second.transforms], dims),
             standardize,
+            regression: None,
             squash: second.squash,
         };
         all.shortened()
@@ -287,47 +299,22 @@ impl Units {
         self
     }
 
-    /// Rows in the user's units, of rows in the units of the networks.
-    pub fn outer(&self, mut rows: Vec<f32>) -> Vec<f32> {
-        if !self.are_plain() {
-            self.each(&mut rows, |u, column| column.outer(u.into()));
-        }
-        rows
-    }
-
-    /// `log |d inner / d outer|` of each of some rows of `dim` columns in the user's units, which are inside the bounds.
-    pub fn log_jacobian(&self, rows: &[f32], dim: usize) -> impl Iterator<Item = f64> {
-        let scales = self.standardize.as_ref().map_or(0.0, Standardizer::ln_scale_sum);
-        let of_bounds = |row: &[f32]| -> f64 {
-            let slopes = self.bounds.iter().zip(row).filter(|(bounds, _)| !bounds.is_none());
-            slopes.map(|(bounds, &x)| bounds.slope(x.into()).ln()).sum()
-        };
-        let beyond: Vec<(usize, Column<'_>)> = if self.transforms.is_empty() && self.squash.is_none() {
-            Vec::new()
-        } else {
-            (0..dim).map(|c| (c, self.column(c))).collect()
-        };
-        rows.chunks_exact(dim).map(move |row| {
-            let rest: f64 = beyond.iter().map(|(c, column)| column.ln_slope_beyond(row[*c].into())).sum();
-            of_bounds(row) - scales + rest
-        })
-    }
-
-    /// Turns gradients with respect to rows in the units of the networks into those with respect to the same rows in
-    /// the user's units.
-    pub fn outer_gradient(&self, rows: &[f32], gradient: &mut [f32]) {
-        let mut rows = rows.iter();
-        if !self.are_plain() {
-            self.each(gradient, |d, column| {
-                let slope = rows.next().map_or(1.0, |&x| column.slope(x.into()));
-                (f64::from(d) * slope / column.scale) as f32
-            });
-        }
+    /// A row in the middle of the training's: what the networks see as 0, of columns that no conditions shift.
+    pub fn usual(&self, dim: usize) -> Vec<f32> {
+        Self { regression: None, ..self.clone() }.outer(vec![0.0; dim])
     }
 
     /// Whether the networks see the rows as they are.
     fn are_plain(&self) -> bool {
-        self.bounds.is_empty() && self.transforms.is_empty() && self.standardize.is_none() && self.squash.is_none()
+        let columns = self.bounds.is_empty() && self.transforms.is_empty() && self.standardize.is_none();
+        columns && self.regression.is_none() && self.squash.is_none()
+    }
+
+    /// Number of columns, as far as anything here depends on it: a squash alone is the same for all columns.
+    fn dim(&self) -> usize {
+        let standardized = self.standardize.as_ref().map_or(0, Standardizer::dim);
+        let shifted = self.regression.as_ref().map_or(0, Regression::columns);
+        self.bounds.len().max(self.transforms.len()).max(standardized).max(shifted).max(1)
     }
 
     /// Everything about column `c`, from 0.
@@ -343,19 +330,6 @@ impl Units {
             squash: self.squash.filter(|_| !transform.draws_in()),
         }
     }
-
-    /// Changes every value, by its column.
-    fn each(&self, values: &mut [f32], mut f: impl FnMut(f32, &Column<'_>) -> f32) {
-        let standardized = self.standardize.as_ref().map_or(0, Standardizer::dim);
-        // A squash alone is the same for all columns.
-        let dim = self.bounds.len().max(self.transforms.len()).max(standardized).max(1);
-        let columns: Vec<Column<'_>> = (0..dim).map(|c| self.column(c)).collect();
-        for row in values.chunks_exact_mut(dim) {
-            for (value, column) in row.iter_mut().zip(&columns) {
-                *value = f(*value, column);
-            }
-        }
-    }
 }
 
 /// The way of one column.
@@ -368,35 +342,39 @@ struct Column<'a> {
 }
 
 impl Column<'_> {
-    /// A value before the squash.
-    fn standardized(&self, x: f64) -> f64 {
-        (self.transform.map(self.bounds.map(x)) - self.mean) / self.scale
+    /// A value before the squash, of which its conditions give `shift`.
+    fn standardized(&self, x: f64, shift: f64) -> f64 {
+        (self.transform.map(self.bounds.map(x)) - self.mean) / self.scale - shift
     }
 
-    fn inner(&self, x: f64) -> f64 {
-        let u = self.standardized(x);
+    fn inner(&self, x: f64, shift: f64) -> f64 {
+        let u = self.standardized(x, shift);
         self.squash.map_or(u, |c| squash::draw_in(u, c, 1.0))
     }
 
-    fn outer(&self, u: f64) -> f32 {
+    fn outer(&self, u: f64, shift: f64) -> f32 {
         if u.is_infinite() && self.bounds.is_none() {
             // The model has failed, which must be seen.
             return u as f32;
         }
-        let u = self.squash.map_or(u, |c| squash::let_out(u, c, 1.0));
+        let u = self.squash.map_or(u, |c| squash::let_out(u, c, 1.0)) + shift;
         self.bounds.unmap(self.transform.unmap(u * self.scale + self.mean))
     }
 
+    /// Derivative of the squash.
+    fn squash_slope(&self, x: f64, shift: f64) -> f64 {
+        self.squash.map_or(1.0, |c| squash::slope(self.standardized(x, shift), c, 1.0))
+    }
+
     /// Derivative of [`Column::inner`] times the scale.
-    fn slope(&self, x: f64) -> f64 {
-        let squash = self.squash.map_or(1.0, |c| squash::slope(self.standardized(x), c, 1.0));
-        self.bounds.slope(x) * self.transform.slope(self.bounds.map(x)) * squash
+    fn slope(&self, x: f64, shift: f64) -> f64 {
+        self.bounds.slope(x) * self.transform.slope(self.bounds.map(x)) * self.squash_slope(x, shift)
     }
 
     /// Logarithm of the derivative of transform and squash.
-    fn ln_slope_beyond(&self, x: f64) -> f64 {
+    fn ln_slope_beyond(&self, x: f64, shift: f64) -> f64 {
         let transform = if self.transform.is_identity() { 0.0 } else { self.transform.slope(self.bounds.map(x)).ln() };
-        transform + self.squash.map_or(0.0, |c| squash::slope(self.standardized(x), c, 1.0).ln())
+        transform + self.squash.map_or(0.0, |c| squash::slope(self.standardized(x, shift), c, 1.0).ln())
     }
 }
 

@@ -26,7 +26,7 @@ fn rows_go_there_and_back_and_the_jacobian_is_that_of_the_way() {
         assert_relative_eq!(*back, x, max_relative = 1e-6);
     }
     let mut slopes = vec![1.0; 4];
-    units.outer_gradient(&row, &mut slopes);
+    units.given(&[]).outer_gradient(&row, &mut slopes, &mut []);
     for c in 0..4 {
         let moved = |by: f32| {
             let mut row = row;
@@ -38,7 +38,7 @@ fn rows_go_there_and_back_and_the_jacobian_is_that_of_the_way() {
         assert!(slopes[c] > 0.0);
     }
     let want: f64 = slopes.iter().map(|&s| f64::from(s).ln()).sum();
-    assert_relative_eq!(units.log_jacobian(&row, 4).next().unwrap(), want, max_relative = 1e-6);
+    assert_relative_eq!(units.given(&[]).log_jacobian(&row, 4).next().unwrap(), want, max_relative = 1e-6);
 }
 
 /// However far out a latent is, what comes back is inside and finite.
@@ -100,7 +100,7 @@ fn bounds_that_make_no_sense_are_told() {
     }
     // No 32-bit float lies between these.
     assert!(bounds(Some(1.0), Some(1.0 + 1e-12)).mistake().is_some());
-    assert!(Units { bounds: vec![Bounds::default()], ..Units::default() }.check(2, "x").is_err());
+    assert!(Units { bounds: vec![Bounds::default()], ..Units::default() }.check(2, 0, "x").is_err());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn transforms() -> Vec<(Bounds, Transform)> {
 
 fn units_of(column: (Bounds, Transform), squash: Option<f64>) -> Units {
     let standardize = Some(Standardizer { mean: vec![0.2], scale: vec![0.35], constant: vec![] });
-    Units { columns: vec![], bounds: vec![column.0], transforms: vec![column.1], standardize, squash }
+    Units { columns: vec![], bounds: vec![column.0], transforms: vec![column.1], standardize, regression: None, squash }
 }
 
 #[test]
@@ -139,23 +139,23 @@ fn every_transform_increases_comes_back_and_has_its_slope() {
     for column in transforms() {
         for squash in [None, Some(3.0), Some(0.1)] {
             let units = units_of(column.clone(), squash);
-            units.check(1, "x").unwrap();
+            units.check(1, 0, "x").unwrap();
             // None is a knot, an end of a linear part or a bound.
             let places: Vec<f64> = (0..400).map(|i| -2.97 + 0.211 * f64::from(i)).filter(|x| *x < 81.0).collect();
             let way = units.column(0);
-            let inner: Vec<f64> = places.iter().map(|&x| way.inner(x)).collect();
+            let inner: Vec<f64> = places.iter().map(|&x| way.inner(x, 0.0)).collect();
             assert!(inner.is_sorted_by(|a, b| a < b) && inner.iter().all(|u| u.is_finite()), "{column:?}");
             for (&x, &u) in places.iter().zip(&inner) {
                 // The spacing of f32 about x.
-                assert_relative_eq!(f64::from(way.outer(u)), x, max_relative = 1e-7, epsilon = 1e-7);
+                assert_relative_eq!(f64::from(way.outer(u, 0.0)), x, max_relative = 1e-7, epsilon = 1e-7);
                 let h = 1e-6;
-                let slope = (way.inner(x + h) - way.inner(x - h)) / (2.0 * h);
-                assert_relative_eq!(way.slope(x) / way.scale, slope, max_relative = 2e-5);
+                let slope = (way.inner(x + h, 0.0) - way.inner(x - h, 0.0)) / (2.0 * h);
+                assert_relative_eq!(way.slope(x, 0.0) / way.scale, slope, max_relative = 2e-5);
             }
             let rows: Vec<f32> = places.iter().map(|&x| x as f32).collect();
             let mut gradient = vec![1.0; rows.len()];
-            units.outer_gradient(&rows, &mut gradient);
-            for (slope, log) in gradient.iter().zip(units.log_jacobian(&rows, 1)) {
+            units.given(&[]).outer_gradient(&rows, &mut gradient, &mut []);
+            for (slope, log) in gradient.iter().zip(units.given(&[]).log_jacobian(&rows, 1)) {
                 assert_relative_eq!(f64::from(*slope).ln(), log, max_relative = 1e-5, epsilon = 1e-6);
             }
             // What networks see is f32, so a row comes back within its rounding by the slope.
@@ -179,7 +179,7 @@ fn nothing_overflows() {
             let units = units_of(column.clone(), squash);
             let rows: Vec<f32> = far.into_iter().filter(|x| column.0.holds(f64::from(*x))).collect();
             let inner = units.inner(&rows).unwrap().into_owned();
-            assert!(units.log_jacobian(&rows, 1).all(f64::is_finite), "{column:?}");
+            assert!(units.given(&[]).log_jacobian(&rows, 1).all(f64::is_finite), "{column:?}");
             if squash.is_some() || !matches!(column.1, Transform::Softplus(_) | Transform::Robust(_)) {
                 assert!(inner.iter().all(|u| u.is_finite()), "{column:?}: {inner:?}");
                 assert!(inner.is_sorted(), "{column:?}: {inner:?}");
@@ -202,7 +202,7 @@ fn transforms_survive_files_splits_and_joins() {
     let (bounds, transforms): (Vec<_>, Vec<_>) = transforms().into_iter().unzip();
     let dim = bounds.len();
     let standardize = Some(Standardizer { mean: vec![0.1; dim], scale: vec![1.0 / 3.0; dim], constant: vec![] });
-    let units = Units { columns: vec![], bounds, transforms, standardize, squash: Some(3.0) };
+    let units = Units { columns: vec![], bounds, transforms, standardize, regression: None, squash: Some(3.0) };
     let text = serde_json::to_string(&units).unwrap();
     assert_eq!(serde_json::from_str::<Units>(&text).unwrap(), units);
     for at in [0, 1, 3] {
@@ -212,7 +212,7 @@ fn transforms_survive_files_splits_and_joins() {
     let asinh = Transform::Asinh(Asinh { center: 1.5, scale: 2.0 });
     assert_eq!(serde_json::to_string(&asinh).unwrap(), r#"{"kind":"asinh","center":1.5,"scale":2.0}"#);
     let short = Units { transforms: vec![asinh], ..Units::default() };
-    assert!(short.check(2, "x").unwrap_err().to_string().contains("transforms of x"));
+    assert!(short.check(2, 0, "x").unwrap_err().to_string().contains("transforms of x"));
 }
 
 #[test]
@@ -229,10 +229,10 @@ fn parameters_that_make_no_sense_are_told() {
     ];
     for transform in wrong {
         let units = Units { columns: vec!["a".into()], transforms: vec![transform.clone()], ..Units::default() };
-        let text = units.check(1, "x").unwrap_err().to_string();
+        let text = units.check(1, 0, "x").unwrap_err().to_string();
         assert!(text.contains("columns.a") && text.contains("transform"), "{transform:?}: {text}");
     }
     for squash in [0.0, -1.0, f64::NAN] {
-        assert!(Units { squash: Some(squash), ..Units::default() }.check(1, "x").is_err());
+        assert!(Units { squash: Some(squash), ..Units::default() }.check(1, 0, "x").is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! Pictures of models of the paper's shapes: sampled curves beside true ones, and samples for one observation.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::data::Shapes;
 use crate::data::fourier::Curve;
 use crate::error::Result;
-use crate::flow::Flow;
+use crate::flow::{Flow, Lanes};
 use crate::report::{Outline, cross_axes, lens_diameters, outlines, single_precision};
 use crate::train::dataset::Dataset;
 use crate::train::folder::picture;
@@ -41,7 +42,8 @@ pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Datase
     let mut near: Vec<&[f32]> = data.train.chunks_exact(row).collect();
     let count = OUTLINES.min(near.len());
     near.select_nth_unstable_by(count - 1, |a, b| distance(&a[..c]).total_cmp(&distance(&b[..c])));
-    let near: Vec<f32> = near[..count].iter().flat_map(|row| &row[c..]).copied().collect();
+    let part = |columns: Range<usize>| near[..count].iter().flat_map(|row| &row[columns.clone()]).copied().collect();
+    let near = data.outer(Lanes { y: part(0..c), x: part(c..row) }).x;
 
     let seen = data.y.outer(seen.to_vec());
     let samples = flow.given(&seen)?.sample(OUTLINES, seed)?;
@@ -64,5 +66,5 @@ pub(super) fn posterior(plots: &Path, shapes: Shapes, flow: &Flow, data: &Datase
             "data with nearly these; blue: as on the left",
         ),
     };
-    outlines(&plots.join(picture::POSTERIOR), &all(&samples)?, &all(&data.x.outer(near))?, [&title, beside])
+    outlines(&plots.join(picture::POSTERIOR), &all(&samples)?, &all(&near)?, [&title, beside])
 }

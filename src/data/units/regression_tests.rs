@@ -1,0 +1,122 @@
+//! Which columns are regressed, and the way of those that are.
+
+use approx::assert_relative_eq;
+
+use super::*;
+use crate::data::standardize::Standardizer;
+use crate::data::units::{Asinh, Bounds, Transform};
+use crate::rng::{Stream, fill_normals};
+
+/// Rows [y, x] of two conditions: a column that is linear in them, one of few values and one of ends that do not move
+/// though both follow y, one of noise, and one that follows y through the logarithm of its bound.
+fn rows(n: usize) -> Vec<f32> {
+    let mut z = vec![0.0f32; 8 * n];
+    fill_normals(3, Stream::Mixing, 0, 0, &mut z);
+    let row = |z: &[f32]| {
+        let [a, b] = [3.0 * z[0] + 50.0, 0.01 * z[1] + 0.005 * z[0]];
+        let linear = 2.0 * a - 400.0 * b + 2.0 * z[2];
+        let few = (z[0] + 0.5 * z[3]).round();
+        let ends = (z[0] + 0.8 * z[4]).clamp(-1.0, 1.0);
+        [a, b, linear, few, ends, z[5], (0.5 * z[0] + 0.2 * z[6]).exp()]
+    };
+    z.chunks_exact(8).flat_map(row).collect()
+}
+
+const DIMS: [usize; 2] = [2, 5];
+
+fn units(rows: &[f32]) -> [Units; 2] {
+    let [c, n] = DIMS;
+    let mut units = Units { bounds: vec![Bounds::default(); c + n], ..Units::default() };
+    units.bounds[6].lower = Some(0.0);
+    units.standardize = Some(Standardizer::fit(&units.inner(rows).unwrap(), c + n).unwrap());
+    units.split_at(c)
+}
+
+fn parts(rows: &[f32]) -> [Vec<f32>; 2] {
+    let of = |columns: std::ops::Range<usize>| rows.chunks_exact(7).flat_map(move |row| &row[columns.clone()]).copied();
+    [of(0..2).collect(), of(2..7).collect()]
+}
+
+#[test]
+fn columns_that_gain_by_it_are_regressed() {
+    let rows = rows(4000);
+    let [y, x] = units(&rows);
+    let (x, told) = x.regressed(&y, 2, &rows).unwrap();
+    assert_eq!(told.iter().map(|told| told.column).collect::<Vec<_>>(), [0, 4]);
+    // What is left of the first column are 2 z[2]: its deviation was 6 at first.
+    let scale = x.standardize.as_ref().unwrap().scale[0];
+    assert!((scale - 2.0).abs() < 0.1, "{scale}");
+    assert!((told[0].share - 8.0 / 9.0).abs() < 0.02 && (told[1].share - 25.0 / 29.0).abs() < 0.03, "{told:?}");
+    let [of_y, of_x] = parts(&rows);
+    let inner = x.given(&y.inner(&of_y).unwrap()).inner(&of_x).unwrap().into_owned();
+    for c in 0..5 {
+        let column: Vec<f64> = inner.iter().skip(c).step_by(5).map(|&v| f64::from(v)).collect();
+        assert_relative_eq!(deviation(&column), 1.0, max_relative = 1e-3);
+    }
+    // Nothing is left of the conditions.
+    let (again, told) = Units { regression: None, ..x }.regressed(&y, 2, &[parts_of(&of_y, &inner)].concat()).unwrap();
+    assert!(told.is_empty() && again.regression.is_none(), "{told:?}");
+}
+
+fn parts_of(y: &[f32], x: &[f32]) -> Vec<f32> {
+    y.chunks_exact(2).zip(x.chunks_exact(5)).flat_map(|(y, x)| [y, x].concat()).collect()
+}
+
+#[test]
+fn few_rows_no_conditions_and_no_standardisation_are_left_alone() {
+    let all = rows(4000);
+    let [y, x] = units(&all);
+    assert!(x.clone().regressed(&y, 2, &all[..7 * 99]).unwrap().1.is_empty());
+    assert!(x.clone().regressed(&Units::default(), 0, &parts(&all)[1]).unwrap().1.is_empty());
+    let plain = Units { standardize: None, ..x };
+    assert_eq!(plain.clone().regressed(&y, 2, &all).unwrap(), (plain, vec![]));
+}
+
+/// There and back, Jacobian, and the gradients with respect to x and to y, with a transform and a squash.
+#[test]
+fn a_shifted_column_is_a_function_of_x_and_y_with_its_gradients() {
+    let rows = rows(1000);
+    let [y, mut x] = units(&rows);
+    x.transforms = vec![Transform::Identity; 5];
+    x.transforms[0] = Transform::Asinh(serde_json::from_str::<Asinh>(r#"{"center": 60.0, "scale": 30.0}"#).unwrap());
+    let standardize = Units { standardize: None, ..x.clone() }.inner(&parts(&rows)[1]).unwrap().into_owned();
+    x.standardize = Some(Standardizer::fit(&standardize, 5).unwrap());
+    x.squash = Some(0.5);
+    let (x, told) = x.regressed(&y, 2, &rows).unwrap();
+    assert_eq!(told.len(), 2);
+    x.check(5, 2, "x").unwrap();
+    assert!(x.check(5, 3, "x").unwrap_err().to_string().contains("2 factors"));
+    assert!(y.check(2, 0, "y").is_ok() && x.check(5, 0, "x").is_err());
+
+    let inner = |row: &[f32]| x.given(&y.inner(&row[..2]).unwrap()).inner(&row[2..]).unwrap().into_owned();
+    let mut bent = 0;
+    for row in rows.chunks_exact(7).take(40) {
+        let of_y = y.inner(&row[..2]).unwrap();
+        let lane = x.given(&of_y);
+        for (back, x) in lane.outer(inner(row)).iter().zip(&row[2..]) {
+            assert_relative_eq!(back, x, max_relative = 1e-4, epsilon = 1e-5);
+        }
+        let mut log_jacobian = 0.0;
+        for (c, drawn_in) in inner(row).iter().enumerate().map(|(c, u)| (c, u.abs() > 0.5)) {
+            let mut of_x = vec![0.0; 5];
+            of_x[c] = 1.0;
+            let mut gradient_y = vec![0.0; 2];
+            lane.outer_gradient(&row[2..], &mut of_x, &mut gradient_y);
+            y.given(&[]).outer_gradient(&row[..2], &mut gradient_y, &mut []);
+            log_jacobian += f64::from(of_x[c]).ln();
+            bent += usize::from(drawn_in);
+            for (j, got) in gradient_y.iter().chain(&of_x).enumerate() {
+                let step = if j < 2 { y.unit(j, row[j].into()) } else { x.unit(j - 2, row[j].into()) };
+                let moved = |by: f64| {
+                    let mut row = row.to_vec();
+                    row[j] += (by * step) as f32;
+                    (f64::from(inner(&row)[c]), f64::from(row[j]))
+                };
+                let ((high, to), (low, from)) = (moved(3e-3), moved(-3e-3));
+                assert_relative_eq!((high - low) / (to - from) * step, f64::from(*got) * step, epsilon = 1e-2);
+            }
+        }
+        assert_relative_eq!(lane.log_jacobian(&row[2..], 5).next().unwrap(), log_jacobian, max_relative = 1e-5);
+    }
+    assert!(bent > 20);
+}
