@@ -61,8 +61,9 @@ def transform(v, t):
     return v, np.zeros(len(v))
 
 
-def to_units(x, about):
-    """Bounds by log(x - low), -log(high - x) or logit, transforms, mean and deviation, squash; and the log of the Jacobian."""
+def to_units(x, about, y=None):
+    """Bounds by log(x - low), -log(high - x) or logit, transforms, mean and deviation, regression on y in its units, squash;
+    and the log of the Jacobian."""
     u, log_det = np.array(x, float), np.zeros(len(x))
     for j, bound in enumerate(about.get("bounds") or []):
         low, high = ((bound or {}).get(side) for side in ("lower", "upper"))
@@ -77,6 +78,9 @@ def to_units(x, about):
     if about.get("standardize"):
         mean, scale = (np.array(about["standardize"][name]) for name in ("mean", "scale"))
         u, log_det = (u - mean) / scale, log_det - np.log(scale).sum()
+    for j, factors in enumerate((about.get("regression") or {}).get("factors", [])):
+        if factors:
+            u[:, j] -= y @ np.array(factors)
     if about.get("squash"):
         # Not of columns that are drawn in already.
         kinds = [t["kind"] for t in about.get("transforms") or []] or [""] * u.shape[1]
@@ -179,8 +183,8 @@ def tree(about, tensors, name, x, y, cross=None):
 
 def encode(about, tensors, x, y=None):
     """Lanes as pairs of latent vectors and log-determinants: [x], for hint [y, x]."""
-    x, det_x = to_units(x, about)
     y, det_y = to_units(np.zeros((len(x), 0)) if y is None else y, about.get("given") or {})
+    x, det_x = to_units(x, about, y)
     hint = about["kind"] == "hint"
     for b in range(about["blocks"]):
         name, nothing = f"blocks.{b}" + (".x" if hint else ""), y[:, :0]

@@ -6,6 +6,7 @@ mod common;
 use common::engines;
 use hintflow::Flow;
 use hintflow::config::{Columns, Config, Given, preset};
+use hintflow::data::units::Regression;
 use hintflow::data::{Table, Units};
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Kind;
@@ -145,4 +146,92 @@ fn other_units_change_the_density_by_their_jacobian() {
         [(&flow, &y[..2]), (&scaled, &y2[..2])].map(|(flow, y)| flow.given(y).unwrap().sample(50, 1).unwrap());
     assert_eq!((samples.len(), scaled_samples.len()), (100, 100));
     assert!(samples.iter().zip(&scaled_samples).all(|(a, b)| (a * of_x - b).abs() <= 1e-4 * b.abs().max(1.0)));
+}
+
+/// A model with a regression in its units is the one without, of x less what the regression says: the same densities and
+/// latents, samples moved by it, and gradients with respect to y that go through it.
+#[test]
+fn a_regression_moves_x_and_nothing_else() {
+    let table = simulated(60);
+    let part = |columns: [&str; 2]| table.select(&columns).expect("columns").into_values();
+    let (x, y) = (part(["x1", "x2"]), part(["y1", "y2"]));
+    let of_y = Units::fit(vec![], vec![], 2, true, &y).expect("units");
+    let of_x = Units::fit(vec![], vec![], 2, true, &x).expect("units");
+    let factors = [[0.7, -0.4], [0.0, 1.5]];
+    let regression: Regression =
+        serde_json::from_value(serde_json::json!({ "factors": factors })).expect("a regression");
+    for kind in [Kind::Hint, Kind::Cinn] {
+        let model = |units: Units| {
+            let builder = Flow::builder(2).init_sigma(0.05).seed(4).units(units).units_of_conditions(of_y.clone());
+            let builder = if kind == Kind::Hint { builder.hint(2) } else { builder.cinn(2) };
+            builder.build(&engines::cpu()).expect("a flow")
+        };
+        let (plain, moved) = (model(of_x.clone()), model(Units { regression: Some(regression.clone()), ..of_x.clone() }));
+        let scale = &of_x.standardize.as_ref().expect("deviations").scale;
+        let less: Vec<f32> = {
+            let inner = of_y.inner(&y).expect("inside");
+            let shift =
+                |row: usize, j: usize| (0..2).map(|i| factors[j][i] * f64::from(inner[2 * row + i])).sum::<f64>();
+            x.iter().enumerate().map(|(k, &x)| (f64::from(x) - scale[k % 2] * shift(k / 2, k % 2)) as f32).collect()
+        };
+        let close = |what: &str, ours: &[f32], theirs: &[f32]| {
+            assert_eq!(ours.len(), theirs.len(), "{what}");
+            for (a, b) in ours.iter().zip(theirs) {
+                assert!((a - b).abs() <= 2e-4 * b.abs().max(1.0), "{kind:?}, {what}: {a}, expected {b}");
+            }
+        };
+        let (ours, theirs) = (moved.given(&y).unwrap(), plain.given(&y).unwrap());
+        let (encoded, expected) = (ours.encode(&x).unwrap(), theirs.encode(&less).unwrap());
+        close("z", &encoded.z, &expected.z);
+        close("log-determinants", &encoded.log_det, &expected.log_det);
+        close("decoded", &ours.decode(&encoded.z).unwrap(), &x);
+        let shifts: Vec<f32> = x.iter().zip(&less).map(|(x, less)| x - less).collect();
+        let drawn = theirs.sample(1, 9).unwrap();
+        let expected: Vec<f32> = drawn.iter().zip(&shifts).map(|(x, shift)| x + shift).collect();
+        close("samples", &ours.sample(1, 9).unwrap(), &expected);
+        if kind == Kind::Hint {
+            let lanes = moved.sample_joint(40, 3).unwrap();
+            let z = moved.encode_joint(&lanes.y, &lanes.x).unwrap();
+            let back = moved.decode_joint(&z.y.z, &z.x.z).unwrap();
+            close("joint samples there and back", &[back.y, back.x].concat(), &[lanes.y, lanes.x].concat());
+            let gradients = ours.loss_gradients(&x).unwrap().1;
+            // The loss is the mean over the rows, in the units of the networks, of which the Jacobian takes no part.
+            let loss = |y: &[f32]| moved.given(y).unwrap().loss_gradients(&x).unwrap().0;
+            for (k, &gradient) in gradients.y.iter().enumerate().take(12) {
+                let at = |by: f32| {
+                    let mut y = y.clone();
+                    y[k] += by;
+                    f64::from(loss(&y))
+                };
+                let slope = 60.0 * (at(1e-2) - at(-1e-2)) / 2e-2;
+                let got = 60.0 * f64::from(gradient);
+                assert!((slope - got).abs() < 2e-2 * (1.0 + got.abs()), "y{k}: {got}, by differences {slope}");
+            }
+        }
+    }
+}
+
+/// The posterior is Gaussian, its mean linear in y: with the regression a short training leaves next to nothing to learn.
+#[test]
+fn a_linear_posterior_costs_few_nats() {
+    let flow = trained(Kind::Hint);
+    assert!(flow.units().regression.is_some());
+    let table = simulated(22_000);
+    let (mut sum, mut rows) = (0.0, 0.0);
+    let (mut x, mut y, mut exactly) = (Vec::new(), Vec::new(), Vec::new());
+    // None that it was trained on.
+    for row in table.values().chunks(4).skip(20_000) {
+        let ([m0, m1], [[a, b], [_, d]]) = exact([row[0].into(), row[1].into()]);
+        let (u, v, det) = (f64::from(row[2]) - m0, f64::from(row[3]) - m1, a * d - b * b);
+        let square = (d * u * u - 2.0 * b * u * v + a * v * v) / det;
+        exactly.push(-0.5 * square - 0.5 * det.ln() - std::f64::consts::TAU.ln());
+        y.extend_from_slice(&row[..2]);
+        x.extend_from_slice(&row[2..]);
+    }
+    for (log_prob, exactly) in flow.given(&y).unwrap().log_prob(&x).unwrap().iter().zip(exactly) {
+        sum += exactly - f64::from(*log_prob);
+        rows += 1.0;
+    }
+    let short = sum / rows;
+    assert!(short < 0.01, "{short} nats short of the exact density");
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::compare::{Tolerance, assert_close};
 use common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read};
-use hintflow::data::units::Wishes;
+use hintflow::data::units::{Regression, Wishes};
 use hintflow::data::{Bounds, ColumnSetting, Units, write_table};
 use hintflow::{Engine, Flow};
 
@@ -100,6 +100,17 @@ fn the_example_reads_every_fixture() {
 /// A model of ours with bounds and standardisation of both tables: densities in the user's units.
 #[test]
 fn the_example_agrees_with_us_in_the_users_units() {
+    agrees_in_the_users_units(None, None);
+}
+
+/// And of two columns less a regression on the conditions.
+#[test]
+fn the_example_knows_the_regression() {
+    let regression = r#"{"factors": [[0.8, -0.3], [], [], [-1.5, 0.2]]}"#;
+    agrees_in_the_users_units(Some(serde_json::from_str(regression).unwrap()), Some(1.0));
+}
+
+fn agrees_in_the_users_units(regression: Option<Regression>, squash: Option<f64>) {
     let Some(python) = python() else { return };
     let table = |columns: usize, place: f32| -> Vec<f32> {
         let wave = |i: usize| ((i * 7919 % 997) as f32 / 90.0).sin();
@@ -115,7 +126,7 @@ fn the_example_agrees_with_us_in_the_users_units() {
         .width(9)
         .init_sigma(0.5)
         .seed(5)
-        .units(Units::fit(vec![], of_x, 4, true, &x).unwrap())
+        .units(Units { regression, squash, ..Units::fit(vec![], of_x, 4, true, &x).unwrap() })
         .units_of_conditions(Units::fit(vec![], of_y, 2, true, &y).unwrap())
         .build(&Engine::cpu().unwrap())
         .unwrap();

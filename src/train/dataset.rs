@@ -40,6 +40,8 @@ pub struct Dataset {
     pub name: String,
     /// What the user should know about the rows.
     pub notes: Vec<String>,
+    /// What was chosen for them, and is nothing to worry about.
+    pub choices: Vec<String>,
 }
 
 impl Dataset {
@@ -214,11 +216,12 @@ impl Rows {
             return Err(outside.into());
         }
         let [y, x] = units.split_at(cond_dim);
+        let mut choices = Vec::new();
         let x = match init {
             Some(file) => Units { regression: file.x.regression.clone(), ..x },
             None if config.data.regression => {
                 let (x, regressed) = x.regressed(&y, cond_dim, &train)?;
-                notes.extend(notes::of_regression(&regressed, &columns));
+                choices.extend(notes::of_regression(&regressed, &columns));
                 x
             }
             None => x,
@@ -243,7 +246,7 @@ impl Rows {
         }
         // On x alone, as in training.
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
-        Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes })
+        Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes, choices })
     }
 }
 

@@ -117,8 +117,8 @@ pub(super) fn of_regression(regressed: &[Regressed], columns: &RowColumns) -> Op
     }
     (!list.is_empty()).then(|| {
         format!(
-            "what a linear regression on the conditions says of these columns is taken off inside the model (share of their \
-             variance): {}; data.regression=false leaves it",
+            "taken off inside the model, what a linear regression on the conditions says of {}; of their variance that is the \
+             share in brackets (data.regression=false leaves it)",
             list.join(", ")
         )
     })

@@ -235,6 +235,7 @@ impl Run<'_> {
         let mut manifest = self.manifest();
         manifest.write(&self.folder.manifest())?;
         self.data.notes.iter().for_each(|note| observer.warning(note));
+        self.data.choices.iter().for_each(|choice| observer.note(choice));
         let train = &self.config.train;
         if train.epochs <= train.warmup_epochs && train.warmup_factor < 1.0 {
             observer.warning(&format!(
