@@ -166,7 +166,8 @@ fn a_regression_moves_x_and_nothing_else() {
             let builder = if kind == Kind::Hint { builder.hint(2) } else { builder.cinn(2) };
             builder.build(&engines::cpu()).expect("a flow")
         };
-        let (plain, moved) = (model(of_x.clone()), model(Units { regression: Some(regression.clone()), ..of_x.clone() }));
+        let (plain, moved) =
+            (model(of_x.clone()), model(Units { regression: Some(regression.clone()), ..of_x.clone() }));
         let scale = &of_x.standardize.as_ref().expect("deviations").scale;
         let less: Vec<f32> = {
             let inner = of_y.inner(&y).expect("inside");

@@ -62,10 +62,10 @@ pub(super) struct Train {
     /// Seed of initial weights, order and noise [default: 1]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     seed: Option<u64>,
-    /// Epochs [default: 400; data sets of the paper 50]
+    /// Epochs [default: 60; with affine couplings 400, data sets of the paper 50]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     epochs: Option<u64>,
-    /// Rows of a batch [default: rows / 100, within 32 to 10000; data sets of the paper: theirs]
+    /// Rows of a batch [default: rows / 64, within 64 to 4096; with affine couplings rows / 100, within 32 to 10000; data sets of the paper: theirs]
     #[arg(long, value_name = "N", help_heading = "Settings")]
     batch: Option<u64>,
     /// Learning rate at the start
