@@ -19,7 +19,11 @@
 //!   number of rows ([`decay_for`]).
 //! - Warm-up of 20 steps instead of an epoch at a tenth of the rate: no difference within the luck of seeds, and a short
 //!   training of a small table gets further.
-//! - A moving average of the weights (0.99), clipping by the norm: no difference. Clipping stays, against rare steps.
+//! - A moving average of the weights (0.99): no difference on large tables. On small ones fewer seeds are unlucky, and decay
+//!   of 3 helps too: of ten seeds, weights and split, of 500 rows of 8 correlated exponentials the worst was 0.124 nats
+//!   below the median with decay 1 and no average, 0.064 with the average, 0.034 with both, and the median rose by 0.12;
+//!   of 1,000 rows of 6 columns 0.035, 0.039, 0.025. Decay 6, dropout 0.4, width 64 and a third of the rate did no better.
+//! - Clipping by the norm: no difference. It stays, against rare steps.
 //! - Dropout by the number of rows ([`dropout_for`]): what helps a table of 2,000 rows costs one of 30,000.
 //!
 //! # Affine couplings
@@ -196,6 +200,7 @@ pub fn for_tables() -> Config {
         l2: 0.0,
         clip_norm: 5.0,
         decay: None,
+        average: 0.99,
         dropout: None,
         ..config.train
     };
@@ -295,7 +300,7 @@ pub fn batch_for(rows: u64, coupling: CouplingKind) -> u64 {
 /// holds large ones back too much.
 pub fn decay_for(rows: u64) -> f64 {
     let decay = (12_000.0 / rows.max(1) as f64).powi(2);
-    if decay < 0.02 { 0.0 } else { (decay.min(1.0) * 100.0).round() / 100.0 }
+    if decay < 0.02 { 0.0 } else { (decay.min(3.0) * 100.0).round() / 100.0 }
 }
 
 /// Rate of dropout for `rows` training rows where none was asked for: what regularises small tables costs large ones.
@@ -367,6 +372,6 @@ mod tests {
         assert_eq!([1, 31, 1000, 10_000, 10_000_000].map(spline), [1, 31, 64, 156, 4096]);
         let rates = [50, 2400, 12_000, 33_000, 1_000_000].map(dropout_for);
         assert_eq!(rates, [0.3, 0.2, 0.06, 0.02, 0.0]);
-        assert_eq!([50, 12_000, 24_000, 1_000_000].map(decay_for), [1.0, 1.0, 0.25, 0.0]);
+        assert_eq!([50, 8000, 12_000, 24_000, 1_000_000].map(decay_for), [3.0, 2.25, 1.0, 0.25, 0.0]);
     }
 }
