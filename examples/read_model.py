@@ -78,9 +78,9 @@ def to_units(x, about, y=None):
     if about.get("standardize"):
         mean, scale = (np.array(about["standardize"][name]) for name in ("mean", "scale"))
         u, log_det = (u - mean) / scale, log_det - np.log(scale).sum()
-    for j, factors in enumerate((about.get("regression") or {}).get("factors", [])):
-        if factors:
-            u[:, j] -= y @ np.array(factors)
+    for j, coefficients in enumerate((about.get("regression") or {}).get("coefficients", [])):
+        if coefficients:
+            u[:, j] -= y @ np.array(coefficients)
     if about.get("squash"):
         # Not of columns that are drawn in already.
         kinds = [t["kind"] for t in about.get("transforms") or []] or [""] * u.shape[1]

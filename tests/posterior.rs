@@ -106,8 +106,8 @@ fn cinn_learns_a_gaussian_posterior() {
 #[test]
 fn other_units_change_the_density_by_their_jacobian() {
     let table = simulated(500);
-    let part = |columns: [&str; 2], factor: f32| -> Vec<f32> {
-        table.select(&columns).expect("columns").values().iter().map(|v| v * factor).collect()
+    let part = |columns: [&str; 2], coefficient: f32| -> Vec<f32> {
+        table.select(&columns).expect("columns").values().iter().map(|v| v * coefficient).collect()
     };
     let model = |of_x: f32, of_y: f32| {
         let units = |rows: &[f32]| Units::fit(vec![], vec![], 2, true, rows).expect("units");
@@ -125,7 +125,7 @@ fn other_units_change_the_density_by_their_jacobian() {
     let (flow, scaled) = (model(1.0, 1.0), model(of_x, of_y));
     let (x, y) = (part(["x1", "x2"], 1.0), part(["y1", "y2"], 1.0));
     let (x2, y2) = (part(["x1", "x2"], of_x), part(["y1", "y2"], of_y));
-    let [jacobian_x, jacobian_y] = [of_x, of_y].map(|factor| 2.0 * f64::from(factor).ln());
+    let [jacobian_x, jacobian_y] = [of_x, of_y].map(|coefficient| 2.0 * f64::from(coefficient).ln());
     let same = |what: &str, before: Vec<f32>, after: Vec<f32>, jacobian: f64| {
         assert_eq!((before.len(), after.len()), (500, 500), "{what}");
         for (before, after) in before.into_iter().zip(after) {
@@ -157,9 +157,9 @@ fn a_regression_moves_x_and_nothing_else() {
     let (x, y) = (part(["x1", "x2"]), part(["y1", "y2"]));
     let of_y = Units::fit(vec![], vec![], 2, true, &y).expect("units");
     let of_x = Units::fit(vec![], vec![], 2, true, &x).expect("units");
-    let factors = [[0.7, -0.4], [0.0, 1.5]];
+    let coefficients = [[0.7, -0.4], [0.0, 1.5]];
     let regression: Regression =
-        serde_json::from_value(serde_json::json!({ "factors": factors })).expect("a regression");
+        serde_json::from_value(serde_json::json!({ "coefficients": coefficients })).expect("a regression");
     for kind in [Kind::Hint, Kind::Cinn] {
         let model = |units: Units| {
             let builder = Flow::builder(2).init_sigma(0.05).seed(4).units(units).units_of_conditions(of_y.clone());
@@ -172,7 +172,7 @@ fn a_regression_moves_x_and_nothing_else() {
         let less: Vec<f32> = {
             let inner = of_y.inner(&y).expect("inside");
             let shift =
-                |row: usize, j: usize| (0..2).map(|i| factors[j][i] * f64::from(inner[2 * row + i])).sum::<f64>();
+                |row: usize, j: usize| (0..2).map(|i| coefficients[j][i] * f64::from(inner[2 * row + i])).sum::<f64>();
             x.iter().enumerate().map(|(k, &x)| (f64::from(x) - scale[k % 2] * shift(k / 2, k % 2)) as f32).collect()
         };
         let close = |what: &str, ours: &[f32], theirs: &[f32]| {

@@ -106,7 +106,7 @@ fn the_example_agrees_with_us_in_the_users_units() {
 /// And of two columns less a regression on the conditions.
 #[test]
 fn the_example_knows_the_regression() {
-    let regression = r#"{"factors": [[0.8, -0.3], [], [], [-1.5, 0.2]]}"#;
+    let regression = r#"{"coefficients": [[0.8, -0.3], [], [], [-1.5, 0.2]]}"#;
     agrees_in_the_users_units(Some(serde_json::from_str(regression).unwrap()), Some(1.0));
 }
 

@@ -62,10 +62,10 @@ pub const KEYS: &[Key] = &[
         "train.clip_norm",
         "bound on the length of the whole gradient, before train.grad_clamp; steps whose gradient is not finite are skipped; 0: off",
     ),
-    key("train.decay", "decoupled weight decay (AdamW), times the rate; default: by the number of rows, at most 1"),
+    key("train.decay", "decoupled weight decay (AdamW), times the rate; default: by the number of rows"),
     key(
         "train.average",
-        "decay of a moving average of the weights, such as 0.999, which is then scored and kept; 0: off",
+        "decay of a moving average of the weights, such as 0.99, which is then scored and kept; 0: off",
     ),
     key("train.noise", "deviation of the noise added to each batch, after standardisation"),
     key(
@@ -98,7 +98,7 @@ pub const KEYS: &[Key] = &[
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
     key(
         "data.regression",
-        "take off what a linear regression on the conditions says of columns, inside the model, if they gain by it",
+        "subtract inside the model, from columns that gain by it, their linear regression on the conditions",
     ),
     key("data.squash", "beyond so many deviations, draw distances in by a logarithm, inside the model; 0: do not"),
     key("data.validation", "share of a table's rows held out, chosen at random"),

@@ -193,8 +193,7 @@ pub struct Data {
     pub columns: Option<Columns>,
     /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.
     pub standardize: bool,
-    /// Whether what a linear regression on the conditions says of the columns is taken off, as a part of the model, from
-    /// those that gain by it.
+    /// Whether columns that gain by it have their linear regression on the conditions subtracted, as a part of the model.
     pub regression: bool,
     /// Beyond so many deviations, distances are drawn in by a logarithm, as a part of the model; 0: they are not.
     /// Absent: [`Config::squash`].

@@ -10,7 +10,7 @@
 
 use rayon::prelude::*;
 
-use super::least_squares::{Basis, LEFT, dot};
+use super::least_squares::{Basis, TOLERANCE, dot};
 use super::quantile::{quantile, spread};
 
 /// Rows that are looked at, for tables of few columns.
@@ -46,12 +46,12 @@ pub(crate) fn find(values: &[f32], dim: usize) -> Vec<Dependent> {
     for (j, column) in sample.columns.iter().enumerate() {
         let products: Vec<f64> = basis.members.par_iter().map(|&i| dot(all[i], all[j]) / n as f64).collect();
         let row = basis.solve(&products);
-        let left = Basis::left(&row);
+        let left = Basis::unexplained(&row);
         // As if of as many rows as are free.
         let free = n as f64 / (n - basis.members.len()).max(1) as f64;
         let left = (left.max(0.0) * free).sqrt();
-        if left < LEFT && !basis.members.is_empty() {
-            let factors = basis.factors(row);
+        if left < TOLERANCE && !basis.members.is_empty() {
+            let factors = basis.coefficients(row);
             let named = basis.members.iter().zip(factors).filter(|(_, f)| f.abs() > NAMED);
             let terms: Vec<(usize, f64)> = named
                 .map(|(&i, f)| (sample.columns[i].number, f * column.deviation / sample.columns[i].deviation))

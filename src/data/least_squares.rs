@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 /// A column depends on others if this share of its deviation is all that they leave.
-pub(super) const LEFT: f64 = 1e-3;
+pub(super) const TOLERANCE: f64 = 1e-3;
 
 /// Columns of mean 0 and deviation 1 that none of the others gives, with the triangle L of their correlations L L^T.
 #[derive(Default)]
@@ -26,26 +26,26 @@ impl Basis {
     }
 
     /// The share of a column's variance that the members leave.
-    pub(super) fn left(row: &[f64]) -> f64 {
+    pub(super) fn unexplained(row: &[f64]) -> f64 {
         1.0 - row.iter().map(|v| v * v).sum::<f64>()
     }
 
-    /// L^-T of the same: the factors of least squares.
-    pub(super) fn factors(&self, row: Vec<f64>) -> Vec<f64> {
-        let mut factors = row;
-        for i in (0..factors.len()).rev() {
-            factors[i] /= self.rows[i][i];
-            let (before, factor) = (&self.rows[i][..i], factors[i]);
-            for (f, l) in factors.iter_mut().zip(before) {
-                *f -= factor * l;
+    /// L^-T of the same: the coefficients of least squares.
+    pub(super) fn coefficients(&self, row: Vec<f64>) -> Vec<f64> {
+        let mut coefficients = row;
+        for i in (0..coefficients.len()).rev() {
+            coefficients[i] /= self.rows[i][i];
+            let (before, coefficient) = (&self.rows[i][..i], coefficients[i]);
+            for (f, l) in coefficients.iter_mut().zip(before) {
+                *f -= coefficient * l;
             }
         }
-        factors
+        coefficients
     }
 
     /// A column with its [`Basis::solve`].
     pub(super) fn push(&mut self, member: usize, mut row: Vec<f64>) {
-        row.push(Self::left(&row).max(LEFT * LEFT).sqrt());
+        row.push(Self::unexplained(&row).max(TOLERANCE * TOLERANCE).sqrt());
         self.members.push(member);
         self.rows.push(row);
     }
@@ -80,18 +80,19 @@ pub(super) struct Regressors {
 pub(super) struct Linear {
     pub(super) constant: f64,
     /// One for each column.
-    pub(super) factors: Vec<f64>,
+    pub(super) coefficients: Vec<f64>,
 }
 
 impl Regressors {
-    /// Those of columns of as many rows each. Of few rows only the first columns take part, a third as many as rows.
+    /// Those of columns of as many rows each. Of few rows only the first columns take part, a tenth as many as rows: more
+    /// would fit what is chance in them.
     pub(super) fn new(columns: &[Vec<f64>]) -> Self {
         let columns: Vec<Option<Scaled>> = columns.par_iter().map(|column| Scaled::of(column)).collect();
         let mut basis = Basis::default();
         for (j, column) in columns.iter().enumerate() {
             let Some(column) = column else { continue };
             let row = basis.solve(&Self::products(&columns, &basis, column));
-            if Basis::left(&row) > LEFT * LEFT && basis.members.len() < column.values.len() / 3 {
+            if Basis::unexplained(&row) > TOLERANCE * TOLERANCE && basis.members.len() < column.values.len() / 10 {
                 basis.push(j, row);
             }
         }
@@ -99,20 +100,20 @@ impl Regressors {
     }
 
     /// The function that is nearest to a column of as many rows, by squares.
-    pub(super) fn nearest(&self, column: &[f64]) -> Linear {
-        let mut factors = vec![0.0; self.columns.len()];
+    pub(super) fn fit(&self, column: &[f64]) -> Linear {
+        let mut coefficients = vec![0.0; self.columns.len()];
         let Some(column) = Scaled::of(column) else {
-            return Linear { constant: column.first().copied().unwrap_or(0.0), factors };
+            return Linear { constant: column.first().copied().unwrap_or(0.0), coefficients };
         };
         let solved = self.basis.solve(&Self::products(&self.columns, &self.basis, &column));
         let mut constant = column.mean;
-        for (&member, factor) in self.basis.members.iter().zip(self.basis.factors(solved)) {
+        for (&member, coefficient) in self.basis.members.iter().zip(self.basis.coefficients(solved)) {
             if let Some(of) = &self.columns[member] {
-                factors[member] = factor * column.deviation / of.deviation;
-                constant -= factors[member] * of.mean;
+                coefficients[member] = coefficient * column.deviation / of.deviation;
+                constant -= coefficients[member] * of.mean;
             }
         }
-        Linear { constant, factors }
+        Linear { constant, coefficients }
     }
 
     /// Correlations of a column with the members of the basis.
@@ -127,8 +128,10 @@ impl Linear {
     /// Its values on some columns of as many rows.
     pub(super) fn values(&self, columns: &[Vec<f64>]) -> Vec<f64> {
         let mut values = vec![self.constant; columns.first().map_or(0, Vec::len)];
-        for (&factor, column) in self.factors.iter().zip(columns).filter(|(factor, _)| **factor != 0.0) {
-            values.iter_mut().zip(column).for_each(|(value, x)| *value += factor * x);
+        for (&coefficient, column) in
+            self.coefficients.iter().zip(columns).filter(|(coefficient, _)| **coefficient != 0.0)
+        {
+            values.iter_mut().zip(column).for_each(|(value, x)| *value += coefficient * x);
         }
         values
     }
@@ -165,15 +168,15 @@ mod tests {
         let copy = a.iter().map(|a| 2.0 * a).collect();
         let columns = [a.clone(), vec![7.0; n], b.clone(), copy];
         let x: Vec<f64> = a.iter().zip(&b).map(|(a, b)| 5.0 - 2.0 * a + 1e-3 * b).collect();
-        let found = Regressors::new(&columns).nearest(&x);
-        for (got, want) in found.factors.iter().zip([-2.0, 0.0, 1e-3, 0.0]) {
-            assert!((got - want).abs() < 1e-9, "{:?}", found.factors);
+        let found = Regressors::new(&columns).fit(&x);
+        for (got, want) in found.coefficients.iter().zip([-2.0, 0.0, 1e-3, 0.0]) {
+            assert!((got - want).abs() < 1e-9, "{:?}", found.coefficients);
         }
         assert!((found.constant - 5.0).abs() < 1e-9, "{}", found.constant);
         for (got, want) in found.values(&columns).iter().zip(&x) {
             assert!((got - want).abs() < 1e-8);
         }
-        let constant = Regressors::new(&columns).nearest(&vec![4.0; n]);
-        assert_eq!((constant.constant, constant.factors), (4.0, vec![0.0; 4]));
+        let constant = Regressors::new(&columns).fit(&vec![4.0; n]);
+        assert_eq!((constant.constant, constant.coefficients), (4.0, vec![0.0; 4]));
     }
 }

@@ -30,10 +30,11 @@ impl Given<'_> {
         if rows == 0 {
             return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
         }
-        let (mut outputs, gradients) = self.backward(Name::LossGradients(self.flow.memory), x, &[], rows)?;
+        let y = self.inner_for(rows);
+        let (mut outputs, gradients) = self.backward(Name::LossGradients(self.flow.memory), [&y, x], &[], rows)?;
         let d_x = outputs.swap_remove(1);
         let loss = outputs.swap_remove(0).iter().map(|&l| f64::from(l)).sum::<f64>() / rows as f64;
-        Ok((loss as f32, self.name_gradients(&gradients, x, d_x, rows)))
+        Ok((loss as f32, self.name_gradients(&gradients, [&y, x], d_x, rows)))
     }
 
     /// Vector-Jacobian product: gradients of `sum(d_z * z) + sum(d_log_det * log_det)` over rows x, for any seeds `d_z`
@@ -49,20 +50,27 @@ impl Given<'_> {
         };
         agree("d_z", rows * self.flow.plan.spec.latent_dim() as usize, d_z.len())?;
         agree("d_log_det", rows, d_log_det.len())?;
-        let (mut outputs, gradients) = self.backward(Name::Vjp(self.flow.memory), x, &[d_z, d_log_det], rows)?;
-        Ok(self.name_gradients(&gradients, x, outputs.swap_remove(0), rows))
+        let y = self.inner_for(rows);
+        let (mut outputs, gradients) = self.backward(Name::Vjp(self.flow.memory), [&y, x], &[d_z, d_log_det], rows)?;
+        Ok(self.name_gradients(&gradients, [&y, x], outputs.swap_remove(0), rows))
     }
 
-    /// Runs a program with backward operations on rows x, with what the caller gives beside them.
-    fn backward(&self, name: Name, x: &[f32], seeds: &[&[f32]], rows: usize) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
-        let y = self.inner_for(rows);
-        let x = self.flow.x.given(&y).inner(x)?;
+    /// Runs a program with backward operations on rows x, given y in the units of the networks, with what the caller gives
+    /// beside them.
+    fn backward(
+        &self,
+        name: Name,
+        [y, x]: [&[f32]; 2],
+        seeds: &[&[f32]],
+        rows: usize,
+    ) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
+        let x = self.flow.x.given(y).inner(x)?;
         let joined;
         let mut inputs: Vec<&[f32]> = match self.flow.plan.spec.kind {
             Kind::Flow => vec![&x],
-            Kind::Cinn => vec![&x, &y],
+            Kind::Cinn => vec![&x, y],
             Kind::Hint => {
-                joined = side_by_side(&y, &x, rows);
+                joined = side_by_side(y, &x, rows);
                 vec![&joined]
             }
         };
@@ -70,8 +78,9 @@ impl Given<'_> {
         self.flow.run_backward(name, &Job { rows, inputs: &inputs, ..Job::default() })
     }
 
-    /// Gradients in the user's units, from those with respect to all weights and to what the program had as x.
-    fn name_gradients(&self, all: &[f32], x: &[f32], d_x: Vec<f32>, rows: usize) -> Gradients {
+    /// Gradients in the user's units, from those with respect to all weights and to what the program had as x; y is in the
+    /// units of the networks, x in the user's.
+    fn name_gradients(&self, all: &[f32], [y, x]: [&[f32]; 2], d_x: Vec<f32>, rows: usize) -> Gradients {
         let layout = &self.flow.plan.layout;
         let trained = layout.tensors.iter().filter(|t| t.range().end <= layout.trained);
         let tensors = trained.map(|t| (t.name.clone(), all[t.range()].to_vec())).collect();
@@ -82,7 +91,7 @@ impl Given<'_> {
                 (lanes.y, lanes.x)
             }
         };
-        self.flow.x.given(&self.inner_for(rows)).outer_gradient(x, &mut d_x, &mut d_y);
+        self.flow.x.given(y).outer_gradient(x, &mut d_x, &mut d_y);
         if !d_y.is_empty() {
             self.flow.y.given(&[]).outer_gradient(&self.user_for(rows), &mut d_y, &mut []);
         }

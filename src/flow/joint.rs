@@ -2,6 +2,7 @@
 
 use super::programs::Name;
 use super::{Encoded, Flow, add_jacobian, log_density};
+use crate::data::units::Units;
 use crate::engine::Job;
 use crate::error::{Error, Result};
 use crate::plan::Kind;
@@ -16,6 +17,12 @@ pub struct Lanes<T> {
 }
 
 impl Lanes<Vec<f32>> {
+    /// Rows in the user's units, of rows in the units of the networks.
+    pub(crate) fn outer(self, units: Lanes<&Units>) -> Self {
+        let x = units.x.given(&self.y).outer(self.x);
+        Self { y: units.y.outer(self.y), x }
+    }
+
     /// The two outputs of a program, y first.
     pub(super) fn of_two(outputs: Vec<Vec<f32>>) -> Self {
         match <[Vec<f32>; 2]>::try_from(outputs) {
@@ -93,9 +100,8 @@ impl Flow {
     }
 
     /// Rows of both lanes in the user's units.
-    fn outer(&self, Lanes { y, x }: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
-        let x = self.x.given(&y).outer(x);
-        Lanes { y: self.y.outer(y), x }
+    fn outer(&self, rows: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
+        rows.outer(Lanes { y: &self.y, x: &self.x })
     }
 
     fn joint_rows(&self, y: &[f32], x: &[f32]) -> Result<usize> {

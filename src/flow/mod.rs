@@ -30,7 +30,7 @@ pub(crate) use model_file::open_tensors;
 
 pub use crate::tape::Memory;
 
-use crate::data::units::{Lane, Units};
+use crate::data::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
 use crate::eval::density::TrainingRows;
@@ -331,7 +331,7 @@ fn log_density(encoded: &Encoded) -> Vec<f64> {
 }
 
 /// Adds the log-determinant of the way from the user's units, of rows of `dim` columns, to that of the networks.
-fn add_jacobian(lane: &Lane<'_>, rows: &[f32], dim: u32, log_det: &mut [f32]) {
+fn add_jacobian(lane: &Conditioned<'_>, rows: &[f32], dim: u32, log_det: &mut [f32]) {
     for (log_det, jacobian) in log_det.iter_mut().zip(lane.log_jacobian(rows, dim as usize)) {
         *log_det = (f64::from(*log_det) + jacobian) as f32;
     }

@@ -38,7 +38,7 @@ pub(crate) fn fma<S: Simd>(a: f32, b: f32, c: f32) -> f32 {
 /// `a` if `is`, else `b`, by the bits of both: of an `if` with values in memory compilers make a choice of addresses, and
 /// then a loop over single lanes.
 #[inline(always)]
-pub(crate) fn choose(is: bool, a: f32, b: f32) -> f32 {
+pub(crate) fn select(is: bool, a: f32, b: f32) -> f32 {
     let mask = 0u32.wrapping_sub(u32::from(is));
     f32::from_bits((a.to_bits() & mask) | (b.to_bits() & !mask))
 }

@@ -27,7 +27,9 @@ use crate::plan::{Plan, Spec};
 
 const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
-const FORMAT: u32 = 2;
+/// The newest format that this version reads: 2, and 3 of models whose columns have a regression.
+const FORMAT: u32 = 3;
+const OLDEST: u32 = 2;
 const TENSORS: [&str; 4] = ["weights", "first_moments", "second_moments", "best_weights"];
 /// Those that are there only where they have elements.
 const EXTRAS: [&str; 2] = ["averages", "good_weights"];
@@ -162,7 +164,7 @@ impl Checkpoint {
         let wrong = |e: String| Error::format(path, e);
         let state = &self.state;
         let header = Header {
-            format: FORMAT,
+            format: self.about.x.oldest_format().max(OLDEST),
             about: self.about.clone(),
             position: state.position,
             loss_sum: state.loss_sum.to_bits(),
@@ -213,7 +215,7 @@ impl Checkpoint {
             return Err(damaged("its digest is wrong".into()));
         }
         let header: Header = serde_json::from_str(json).map_err(|e| damaged(e.to_string()))?;
-        if header.format != FORMAT {
+        if !(OLDEST..=FORMAT).contains(&header.format) {
             let found = header.format;
             return Err(Error::format(path, format!("has format {found}, this version of hintflow reads {FORMAT}")));
         }

@@ -10,7 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, Preset, preset};
 use crate::data::Shapes;
-use crate::data::units::{ColumnSetting, Lane, Units, Wishes};
+use crate::data::units::{ColumnSetting, Conditioned, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::flow::{Lanes, ModelFile};
@@ -107,9 +107,8 @@ impl Dataset {
     }
 
     /// Rows of both lanes in the user's units.
-    pub fn outer(&self, Lanes { y, x }: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
-        let x = self.x.given(&y).outer(x);
-        Lanes { y: self.y.outer(y), x }
+    pub fn outer(&self, rows: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
+        rows.outer(Lanes { y: &self.y, x: &self.x })
     }
 
     /// Fills in what depends on the number of rows: the batch and the batches of an epoch.
@@ -218,9 +217,13 @@ impl Rows {
         let [y, x] = units.split_at(cond_dim);
         let mut choices = Vec::new();
         let x = match init {
+            Some(file) if file.x.regression.is_some() && !config.data.regression => {
+                let what = "is false, but the model to start from takes a regression off its columns; leave it out";
+                return Err(Error::config("data.regression", what));
+            }
             Some(file) => Units { regression: file.x.regression.clone(), ..x },
             None if config.data.regression => {
-                let (x, regressed) = x.regressed(&y, cond_dim, &train)?;
+                let (x, regressed) = x.regressed(dim, &y, cond_dim, &train)?;
                 choices.extend(notes::of_regression(&regressed, &columns));
                 x
             }
@@ -257,11 +260,13 @@ fn to_networks(
     rows: &mut [f32],
     cond_dim: usize,
     row: usize,
-    mut before: impl FnMut(&Lane<'_>, &[f32]),
+    mut before: impl FnMut(&Conditioned<'_>, &[f32]),
 ) -> Result<()> {
     /// Rows of a part.
     const PART: usize = 4096;
-    for rows in rows.chunks_mut(PART * row) {
+    // A copy of a million rows is not for nothing.
+    let is_plain = y.are_plain() && x.are_plain();
+    for rows in rows.chunks_mut(PART * row).filter(|_| !is_plain) {
         let mut of_y: Vec<f32> = rows.chunks_exact(row).flat_map(|row| &row[..cond_dim]).copied().collect();
         let mut of_x: Vec<f32> = rows.chunks_exact(row).flat_map(|row| &row[cond_dim..]).copied().collect();
         y.given(&[]).apply(&mut of_y)?;

@@ -30,12 +30,13 @@ pub(super) fn training_rows(data: &Dataset, config: &Config) -> TrainingRows {
     let Lanes { y, x } = data.some_rows(FITTED);
     let some = side_by_side(&y, &x, x.len() / data.dim);
     let scaled = data.x.standardize.is_some() || !data.x.bounds.is_empty();
-    let noise = |column: usize, own: f64| match (column < data.cond_dim, scaled) {
+    let usual = data.x.usual(data.dim);
+    let noise = |column: usize, own: f64| match (column.checked_sub(data.cond_dim), scaled) {
         // Conditions get none.
-        (true, _) => 0.0,
-        // It is of standardised columns; of constant ones the deviation counts as 1.
-        (false, true) if own > 0.0 => config.train.noise * own,
-        (false, _) => config.train.noise,
+        (None, _) => 0.0,
+        // It is of the networks' units; of constant columns the deviation counts as 1.
+        (Some(c), true) if own > 0.0 => config.train.noise * data.x.unit(c, usual[c].into()),
+        (Some(_), _) => config.train.noise,
     };
     let mut training = TrainingRows::fit(&some, columns, noise);
     training.rows = 0;

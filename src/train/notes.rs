@@ -108,8 +108,8 @@ pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool
 
 /// A note on columns that are regressed on the conditions.
 pub(super) fn of_regression(regressed: &[Regressed], columns: &RowColumns) -> Option<String> {
-    let described = |Regressed { column, share }: &Regressed| {
-        format!("{} ({:.0} %)", columns.label(columns.cond_dim + column), 100.0 * share)
+    let described = |Regressed { column, r_squared }: &Regressed| {
+        format!("{} (R² {:.0} %)", columns.label(columns.cond_dim + column), 100.0 * r_squared)
     };
     let mut list: Vec<String> = regressed.iter().take(NAMED).map(described).collect();
     if regressed.len() > NAMED {
@@ -117,8 +117,7 @@ pub(super) fn of_regression(regressed: &[Regressed], columns: &RowColumns) -> Op
     }
     (!list.is_empty()).then(|| {
         format!(
-            "taken off inside the model, what a linear regression on the conditions says of {}; of their variance that is the \
-             share in brackets (data.regression=false leaves it)",
+            "subtracted inside the model: the linear regression on the conditions, of {}; data.regression=false turns this off",
             list.join(", ")
         )
     })

@@ -84,9 +84,9 @@ impl Scales {
     /// Scales of columns with transforms: those at each value, and their medians.
     fn local(units: &Units, x: &[f32], n: usize) -> Self {
         // Without a standardisation a unit of the networks says nothing of how far the values are apart.
-        let spread = match (&units.standardize, units.inner(x)) {
-            (None, Ok(inner)) => deviations(&inner, n),
-            _ => vec![1.0; n],
+        let spread = match &units.standardize {
+            None => units.inner(x).map_or_else(|_| vec![1.0; n], |inner| deviations(&inner, n)),
+            Some(_) => vec![1.0; n],
         };
         let unit = |j: usize, x: f32| spread[j] * units.unit(j, x.into());
         let median = |mut values: Vec<f64>| {

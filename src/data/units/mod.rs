@@ -7,7 +7,7 @@
 //! 2. A [`Transform`] of what comes out, for columns with heavy tails or far values. Which one is a setting, or chosen
 //!    from the training rows by [`rule`].
 //! 3. Standardisation: `(u - mean) / scale`.
-//! 4. Of conditional models, less what the conditions say of the column by [`Regression`]. Its factors depend on the row
+//! 4. Of conditional models, less what the conditions say of the column by [`Regression`]. Its coefficients depend on the row
 //!    through y alone, so this is a shift of x, and its Jacobian is 1.
 //! 5. The squash: beyond `c` on either side, `c + r` becomes `c + ln(1 + r)`. Not after `asinh` and `rank`, which draw in far
 //!    values themselves: two logarithms on top of each other would send samples far beyond the data on their way back.
@@ -18,8 +18,8 @@
 mod asinh;
 mod bounds;
 mod choice;
+mod conditioned;
 mod fit;
-mod lane;
 mod rank;
 mod regression;
 mod robust;
@@ -37,8 +37,8 @@ use serde::{Deserialize, Serialize};
 pub use asinh::Asinh;
 pub use bounds::Bounds;
 pub use choice::{Choice, ColumnSetting};
+pub use conditioned::Conditioned;
 pub use fit::{Chosen, Extreme, Wishes};
-pub use lane::Lane;
 pub use rank::Rank;
 pub use regression::{Regressed, Regression};
 pub use robust::Robust;
@@ -226,8 +226,8 @@ impl Units {
     }
 
     /// These columns, given conditions y, row-major (B, C), in the units of the networks.
-    pub fn given<'a>(&'a self, y: &'a [f32]) -> Lane<'a> {
-        Lane::new(self, y)
+    pub fn given<'a>(&'a self, y: &'a [f32]) -> Conditioned<'a> {
+        Conditioned::new(self, y)
     }
 
     /// Rows in the units of the networks, of columns that no conditions shift.
@@ -243,7 +243,7 @@ impl Units {
         self.given(&[]).outer(rows)
     }
 
-    /// The units of the columns before `at`, and of those from it on, without regressions.
+    /// The units of the columns before `at`, and of those from it on, of columns that have no regression yet.
     pub(crate) fn split_at(&self, at: usize) -> [Self; 2] {
         if at == 0 {
             return [Self::default(), self.clone()];
@@ -305,7 +305,7 @@ impl Units {
     }
 
     /// Whether the networks see the rows as they are.
-    fn are_plain(&self) -> bool {
+    pub(crate) fn are_plain(&self) -> bool {
         let columns = self.bounds.is_empty() && self.transforms.is_empty() && self.standardize.is_none();
         columns && self.regression.is_none() && self.squash.is_none()
     }
@@ -315,6 +315,11 @@ impl Units {
         let standardized = self.standardize.as_ref().map_or(0, Standardizer::dim);
         let shifted = self.regression.as_ref().map_or(0, Regression::columns);
         self.bounds.len().max(self.transforms.len()).max(standardized).max(shifted).max(1)
+    }
+
+    /// Number of conditions that shift the columns.
+    fn conditions(&self) -> usize {
+        self.regression.as_ref().map_or(0, Regression::conditions)
     }
 
     /// Everything about column `c`, from 0.
@@ -374,7 +379,7 @@ impl Column<'_> {
     /// Logarithm of the derivative of transform and squash.
     fn ln_slope_beyond(&self, x: f64, shift: f64) -> f64 {
         let transform = if self.transform.is_identity() { 0.0 } else { self.transform.slope(self.bounds.map(x)).ln() };
-        transform + self.squash.map_or(0.0, |c| squash::slope(self.standardized(x, shift), c, 1.0).ln())
+        transform + self.squash_slope(x, shift).ln()
     }
 }
 

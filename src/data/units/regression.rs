@@ -5,159 +5,205 @@
 //! the density of x is exact. (Regression adjustment of approximate Bayesian computation, Beaumont et al. 2002, does the
 //! same and has no network after it.)
 //!
+//! The conditions are taken as the networks see them, so one that is far out moves x no further than the squash lets it.
+//!
 //! It is no gain where a column has sharp features of its own, such as few different values or the ends of a uniform
 //! prior: a shift by y blurs them. So a column is regressed only if that lowers its entropy, as rows measure it that the
-//! factors were not fitted to.
+//! coefficients were not fitted to.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Units;
-use crate::data::least_squares::Regressors;
+use crate::data::least_squares::{Linear, Regressors};
+use crate::data::standardize::Standardizer;
 use crate::error::Result;
+use crate::rng::{self, Stream};
 
-/// Rows that are fitted to, spread over all of them.
+/// Rows that are fitted to, at most, spread over all of them, and values of theirs.
 const SAMPLE: usize = 20_000;
+const VALUES: usize = 1 << 24;
 /// Fewer are not enough to judge by.
 const FEWEST: usize = 100;
-/// A column whose entropy falls by less, in nats, is left as it is.
+/// A column whose entropy falls by less, in nats, is left as it is; of few rows it must fall by more, as it is known to
+/// about one over the root of their number.
 const GAIN: f64 = 0.05;
+/// What is left of a column counts as so many of its deviations at least: of what its conditions give exactly only
+/// rounding is left, which is no unit for the networks.
+const LEAST: f64 = 0.01;
+/// More coefficients are too many for the description of a model: there is no regression then.
+const MOST: usize = 1_000_000;
 /// Values that are nearer, in deviations, count as so far apart: what the noise of a training blurs.
 const NEAR: f64 = 1e-3;
 
-/// Factors of the conditions.
+/// Coefficients of the conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
-    /// For each column of x one factor for each condition, both in the units of the networks; none for a column that is
+    /// For each column of x one coefficient for each condition, both in the units of the networks; none for a column that is
     /// not regressed.
-    factors: Vec<Vec<f64>>,
+    coefficients: Vec<Vec<f64>>,
 }
 
-/// A column that is regressed, and was not asked for.
+/// A column that is regressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Regressed {
     /// Column of x, from 0.
     pub column: usize,
-    /// Share of its variance that the conditions give.
-    pub share: f64,
+    /// R², the share of its variance that the conditions explain.
+    pub r_squared: f64,
 }
 
 impl Regression {
     /// Number of columns.
     pub(super) fn columns(&self) -> usize {
-        self.factors.len()
+        self.coefficients.len()
     }
 
     /// Number of conditions.
     pub(super) fn conditions(&self) -> usize {
-        self.factors.iter().map(Vec::len).max().unwrap_or(0)
+        self.coefficients.iter().map(Vec::len).max().unwrap_or(0)
     }
 
     /// Whether column `c` is shifted.
     pub(super) fn shifts(&self, c: usize) -> bool {
-        self.factors.get(c).is_some_and(|factors| !factors.is_empty())
+        self.coefficients.get(c).is_some_and(|coefficients| !coefficients.is_empty())
     }
 
     /// What is wrong with it for so many columns and conditions.
     pub(super) fn mistake(&self, dim: usize, conditions: usize) -> Option<String> {
-        if self.factors.len() != dim {
-            return Some(format!("has factors of {} columns, must have those of {dim}", self.factors.len()));
+        if self.coefficients.len() != dim {
+            return Some(format!("has coefficients of {} columns, must have those of {dim}", self.coefficients.len()));
         }
-        if let Some(other) = self.factors.iter().find(|factors| ![0, conditions].contains(&factors.len())) {
-            return Some(format!("has {} factors of a column, there are {conditions} conditions", other.len()));
+        if let Some(other) =
+            self.coefficients.iter().find(|coefficients| ![0, conditions].contains(&coefficients.len()))
+        {
+            return Some(format!("has {} coefficients of a column, there are {conditions} conditions", other.len()));
         }
         if self.conditions() == 0 {
-            return Some("has no factors".into());
+            return Some("has no coefficients".into());
         }
-        let wrong = self.factors.iter().flatten().find(|factor| !factor.is_finite());
-        wrong.map(|factor| format!("has a factor {factor}"))
+        let wrong = self.coefficients.iter().flatten().find(|coefficient| !coefficient.is_finite());
+        wrong.map(|coefficient| format!("has a coefficient {coefficient}"))
     }
 
     /// The shifts of the columns, of conditions of one row.
     pub(super) fn of_row(&self, y: &[f32], shifts: &mut [f64]) {
-        for (shift, factors) in shifts.iter_mut().zip(&self.factors) {
-            *shift = factors.iter().zip(y).map(|(factor, &y)| factor * f64::from(y)).sum();
+        for (shift, coefficients) in shifts.iter_mut().zip(&self.coefficients) {
+            *shift = coefficients.iter().zip(y).map(|(coefficient, &y)| coefficient * f64::from(y)).sum();
         }
     }
 
     /// Adds to the gradient with respect to the conditions of a row what comes through the shifts of its columns.
     pub(super) fn add_gradient(&self, of_shift: impl Fn(usize) -> f64, of_y: &mut [f32]) {
         for (i, of_y) in of_y.iter_mut().enumerate() {
-            let shifted = self.factors.iter().enumerate().filter(|(_, factors)| !factors.is_empty());
-            let sum: f64 = shifted.map(|(c, factors)| of_shift(c) * factors[i]).sum();
+            let shifted = self.coefficients.iter().enumerate().filter(|(_, coefficients)| !coefficients.is_empty());
+            let sum: f64 = shifted.map(|(c, coefficients)| of_shift(c) * coefficients[i]).sum();
             *of_y = (f64::from(*of_y) + sum) as f32;
         }
     }
 }
 
 impl Units {
-    /// These units of x with a regression on conditions of the units `y`, if rows [y, x], row-major in the user's units,
-    /// gain by it. Columns without a standardisation or robust scale stay as they are.
+    /// These units of `dim` columns x with a regression on so many conditions of the units `y`, if rows [y, x], row-major in
+    /// the user's units, gain by it. Columns that are neither standardised nor transformed stay as they are.
     ///
     /// # Errors
-    /// Those of [`super::Lane::inner`].
-    pub fn regressed(self, y: &Self, conditions: usize, rows: &[f32]) -> Result<(Self, Vec<Regressed>)> {
-        let Some(standardize) = self.standardize.as_ref().filter(|_| conditions > 0) else {
-            return Ok((self, Vec::new()));
-        };
-        let dim = standardize.dim();
-        let (of_y, of_x) = self.sample(y, [conditions, dim], rows)?;
-        if of_x[0].len() < FEWEST {
-            return Ok((self, Vec::new()));
-        }
-        // Every other row, to fit and to judge.
-        let half = |columns: &[Vec<f64>], first: usize| -> Vec<Vec<f64>> {
-            columns.iter().map(|column| column.iter().copied().skip(first).step_by(2).collect()).collect()
-        };
-        let (fitted, judged) = (half(&of_y, 0), half(&of_y, 1));
-        let (on_half, on_all) = (Regressors::new(&fitted), Regressors::new(&of_y));
+    /// Those of [`super::Conditioned::inner`].
+    pub fn regressed(self, dim: usize, y: &Self, conditions: usize, rows: &[f32]) -> Result<(Self, Vec<Regressed>)> {
+        let mut standardize = self.standardize.clone().unwrap_or_else(|| Standardizer::none(dim));
         let is_scaled = |c: usize| {
             let scaled = (standardize.mean[c], standardize.scale[c]) != (0.0, 1.0);
             let transformed = self.transforms.get(c).is_some_and(|transform| !transform.is_identity());
             (scaled || transformed) && !standardize.constant.contains(&c)
         };
-        let found = (0..dim).into_par_iter().map(|c| {
-            let alone: Vec<f64> = of_x[c].iter().copied().skip(1).step_by(2).collect();
-            let fit: Vec<f64> = of_x[c].iter().copied().step_by(2).collect();
-            let given = on_half.nearest(&fit).values(&judged);
-            let left: Vec<f64> = alone.iter().zip(given).map(|(x, given)| x - given).collect();
-            let gains = is_scaled(c) && entropy(alone) - entropy(left) > GAIN;
-            gains.then(|| on_all.nearest(&of_x[c]))
-        });
-        let found: Vec<_> = found.collect();
-        let (mut scaled, mut factors, mut told) = (standardize.clone(), vec![Vec::new(); dim], Vec::new());
-        for (c, linear) in found.into_iter().enumerate() {
-            let Some(linear) = linear else { continue };
-            let values = linear.values(&of_y);
-            let left: Vec<f64> = of_x[c].iter().zip(values).map(|(x, given)| x - given).collect();
-            let deviation = deviation(&left);
-            if !(deviation > 0.0) {
-                continue;
-            }
-            told.push(Regressed { column: c, share: 1.0 - (deviation / self::deviation(&of_x[c])).powi(2) });
-            scaled.mean[c] += scaled.scale[c] * linear.constant;
-            scaled.scale[c] *= deviation;
-            factors[c] = linear.factors.iter().map(|factor| factor / deviation).collect();
+        let is_scaled: Vec<bool> = (0..dim).map(is_scaled).collect();
+        if conditions == 0 || dim.saturating_mul(conditions) > MOST || !is_scaled.contains(&true) {
+            return Ok((self, Vec::new()));
         }
-        if told.is_empty() {
-            return Ok((self, told));
+        let (of_y, of_x) = self.sample(y, [conditions, dim], rows)?;
+        let found =
+            Halves::of(of_x[0].len()).map(|halves| halves.regress(&of_y, &of_x, &is_scaled)).unwrap_or_default();
+        if found.is_empty() {
+            return Ok((self, Vec::new()));
         }
-        let regression = Some(Regression { factors });
-        Ok((Self { standardize: Some(scaled), regression, ..self }, told))
+        let (mut coefficients, mut told) = (vec![Vec::new(); dim], Vec::new());
+        for Found { column: c, linear, deviation, r_squared } in found {
+            told.push(Regressed { column: c, r_squared });
+            standardize.mean[c] += standardize.scale[c] * linear.constant;
+            standardize.scale[c] *= deviation;
+            coefficients[c] = linear.coefficients.iter().map(|coefficient| coefficient / deviation).collect();
+        }
+        let regression = Some(Regression { coefficients });
+        Ok((Self { standardize: Some(standardize), regression, ..self }, told))
     }
 
     /// Columns of some of the rows: conditions as the networks see them, and x before the squash.
     fn sample(&self, y: &Self, [conditions, dim]: [usize; 2], rows: &[f32]) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
         let row = conditions + dim;
-        let apart = (rows.len() / row).div_ceil(SAMPLE).max(1);
+        let apart = (rows.len() / row).div_ceil(SAMPLE.min(VALUES / row).max(1)).max(1);
         let (mut of_y, mut of_x) = (Vec::new(), Vec::new());
         for row in rows.chunks_exact(row).step_by(apart) {
             of_y.extend_from_slice(&row[..conditions]);
             of_x.extend_from_slice(&row[conditions..]);
         }
-        let before = Self { squash: None, ..self.clone() };
+        let before = Self { squash: None, regression: None, ..self.clone() };
         Ok((columns(&y.inner(&of_y)?, conditions), columns(&before.inner(&of_x)?, dim)))
     }
+}
+
+/// A column that gains.
+struct Found {
+    column: usize,
+    linear: Linear,
+    /// Of what is left.
+    deviation: f64,
+    r_squared: f64,
+}
+
+/// The rows of a sample in two parts, drawn at random since neighbours in a table may be alike: one to fit to, one to judge
+/// by.
+struct Halves {
+    fitted: Vec<usize>,
+    judged: Vec<usize>,
+}
+
+impl Halves {
+    /// None of too few rows.
+    fn of(rows: usize) -> Option<Self> {
+        let order = rng::permutation_on(0, Stream::Split, 0, u32::try_from(rows).ok().filter(|_| rows >= FEWEST)?);
+        let part = |rows: &[u32]| rows.iter().map(|&row| row as usize).collect();
+        let (fitted, judged) = order.split_at(rows / 2);
+        Some(Self { fitted: part(fitted), judged: part(judged) })
+    }
+
+    fn regress(&self, of_y: &[Vec<f64>], of_x: &[Vec<f64>], is_scaled: &[bool]) -> Vec<Found> {
+        let part = |column: &[f64], rows: &[usize]| rows.iter().map(|&row| column[row]).collect::<Vec<f64>>();
+        let all = |rows: &[usize]| of_y.iter().map(|column| part(column, rows)).collect::<Vec<_>>();
+        let judged = all(&self.judged);
+        let on_half = Regressors::new(&all(&self.fitted));
+        let gain = GAIN + 1.0 / (self.judged.len() as f64).sqrt();
+        let gains = (0..of_x.len()).into_par_iter().map(|c| {
+            let alone = part(&of_x[c], &self.judged);
+            let left = less(&alone, on_half.fit(&part(&of_x[c], &self.fitted)).values(&judged));
+            is_scaled[c] && entropy(alone) - entropy(left) > gain
+        });
+        let gains: Vec<bool> = gains.collect();
+        if !gains.contains(&true) {
+            return Vec::new();
+        }
+        let on_all = Regressors::new(of_y);
+        let found = (0..of_x.len()).into_par_iter().filter(|&c| gains[c]).map(|column| {
+            let linear = on_all.fit(&of_x[column]);
+            let left = deviation(&less(&of_x[column], linear.values(of_y))).max(LEAST);
+            let r_squared = (1.0 - (left / deviation(&of_x[column])).powi(2)).max(0.0);
+            Found { column, linear, deviation: left, r_squared }
+        });
+        found.collect()
+    }
+}
+
+fn less(values: &[f64], given: Vec<f64>) -> Vec<f64> {
+    values.iter().zip(given).map(|(value, given)| value - given).collect()
 }
 
 fn columns(rows: &[f32], dim: usize) -> Vec<Vec<f64>> {

@@ -5,7 +5,7 @@ use approx::assert_relative_eq;
 use super::*;
 use crate::data::standardize::Standardizer;
 use crate::data::units::{Asinh, Bounds, Transform};
-use crate::rng::{Stream, fill_normals};
+use crate::rng::fill_normals;
 
 /// Rows [y, x] of two conditions: a column that is linear in them, one of few values and one of ends that do not move
 /// though both follow y, one of noise, and one that follows y through the logarithm of its bound.
@@ -41,12 +41,12 @@ fn parts(rows: &[f32]) -> [Vec<f32>; 2] {
 fn columns_that_gain_by_it_are_regressed() {
     let rows = rows(4000);
     let [y, x] = units(&rows);
-    let (x, told) = x.regressed(&y, 2, &rows).unwrap();
+    let (x, told) = x.regressed(5, &y, 2, &rows).unwrap();
     assert_eq!(told.iter().map(|told| told.column).collect::<Vec<_>>(), [0, 4]);
     // What is left of the first column are 2 z[2]: its deviation was 6 at first.
     let scale = x.standardize.as_ref().unwrap().scale[0];
     assert!((scale - 2.0).abs() < 0.1, "{scale}");
-    assert!((told[0].share - 8.0 / 9.0).abs() < 0.02 && (told[1].share - 25.0 / 29.0).abs() < 0.03, "{told:?}");
+    assert!((told[0].r_squared - 8.0 / 9.0).abs() < 0.02 && (told[1].r_squared - 25.0 / 29.0).abs() < 0.03, "{told:?}");
     let [of_y, of_x] = parts(&rows);
     let inner = x.given(&y.inner(&of_y).unwrap()).inner(&of_x).unwrap().into_owned();
     for c in 0..5 {
@@ -54,22 +54,61 @@ fn columns_that_gain_by_it_are_regressed() {
         assert_relative_eq!(deviation(&column), 1.0, max_relative = 1e-3);
     }
     // Nothing is left of the conditions.
-    let (again, told) = Units { regression: None, ..x }.regressed(&y, 2, &[parts_of(&of_y, &inner)].concat()).unwrap();
+    let standardize = Some(Standardizer::none(5));
+    let left = Units { standardize: standardize.map(|s| Standardizer { mean: vec![0.5; 5], ..s }), ..Units::default() };
+    let rows: Vec<f32> = of_y.chunks_exact(2).zip(inner.chunks_exact(5)).flat_map(|(y, x)| [y, x].concat()).collect();
+    let (again, told) = left.regressed(5, &y, 2, &rows).unwrap();
     assert!(told.is_empty() && again.regression.is_none(), "{told:?}");
 }
 
-fn parts_of(y: &[f32], x: &[f32]) -> Vec<f32> {
-    y.chunks_exact(2).zip(x.chunks_exact(5)).flat_map(|(y, x)| [y, x].concat()).collect()
+/// What the conditions give exactly: a copy, a scaled copy and a sum. What is left of them is no unit.
+#[test]
+fn what_the_conditions_give_exactly_keeps_a_scale() {
+    let mut z = vec![0.0f32; 2 * 500];
+    fill_normals(3, Stream::Mixing, 0, 0, &mut z);
+    let rows: Vec<f32> = z.chunks_exact(2).flat_map(|z| [z[0], z[1], z[0], 0.1 * z[1] + 3.0, z[0] + z[1]]).collect();
+    let units = Units { standardize: Some(Standardizer::fit(&rows, 5).unwrap()), ..Units::default() };
+    let [y, x] = units.split_at(2);
+    let before = x.standardize.clone().unwrap().scale;
+    let (x, told) = x.regressed(3, &y, 2, &rows).unwrap();
+    assert_eq!(told.len(), 3);
+    let after = &x.standardize.as_ref().unwrap().scale;
+    for (before, after) in before.iter().zip(after) {
+        assert_relative_eq!(LEAST * before, after, max_relative = 1e-6);
+    }
+    let moved = [1.0f32, -2.0, 1.0, 2.8, -1.0];
+    let inner = x.given(&y.inner(&moved[..2]).unwrap()).inner(&moved[2..]).unwrap().into_owned();
+    assert!(inner.iter().all(|u| u.abs() < 1e-3), "{inner:?}");
+}
+
+/// More conditions than a tenth of the rows: the first ones take part, and columns of noise are left alone.
+#[test]
+fn many_conditions_of_few_rows_fit_no_chance() {
+    let (n, c) = (200, 150);
+    let mut rows = vec![0.0f32; n * (c + 2)];
+    fill_normals(4, Stream::Mixing, 0, 0, &mut rows);
+    rows.chunks_exact_mut(c + 2).for_each(|row| row[c + 1] = row[0] + 0.3 * row[c + 1]);
+    let units = Units { standardize: Some(Standardizer::fit(&rows, c + 2).unwrap()), ..Units::default() };
+    let [y, x] = units.split_at(c);
+    let told = x.regressed(2, &y, c, &rows).unwrap().1;
+    assert_eq!(told.iter().map(|told| told.column).collect::<Vec<_>>(), [1]);
 }
 
 #[test]
 fn few_rows_no_conditions_and_no_standardisation_are_left_alone() {
     let all = rows(4000);
     let [y, x] = units(&all);
-    assert!(x.clone().regressed(&y, 2, &all[..7 * 99]).unwrap().1.is_empty());
-    assert!(x.clone().regressed(&Units::default(), 0, &parts(&all)[1]).unwrap().1.is_empty());
+    assert!(x.clone().regressed(5, &y, 2, &all[..7 * 99]).unwrap().1.is_empty());
+    assert!(x.clone().regressed(5, &Units::default(), 0, &parts(&all)[1]).unwrap().1.is_empty());
     let plain = Units { standardize: None, ..x };
-    assert_eq!(plain.clone().regressed(&y, 2, &all).unwrap(), (plain, vec![]));
+    assert_eq!(plain.clone().regressed(5, &y, 2, &all).unwrap(), (plain.clone(), vec![]));
+    // A transform is a scale of its own.
+    let transform = |c| match c {
+        0 => Transform::Asinh(serde_json::from_str::<Asinh>(r#"{"center": 60.0, "scale": 30.0}"#).unwrap()),
+        _ => Transform::Identity,
+    };
+    let told = Units { transforms: (0..5).map(transform).collect(), ..plain }.regressed(5, &y, 2, &all).unwrap().1;
+    assert_eq!(told.iter().map(|told| told.column).collect::<Vec<_>>(), [0]);
 }
 
 /// There and back, Jacobian, and the gradients with respect to x and to y, with a transform and a squash.
@@ -82,11 +121,13 @@ fn a_shifted_column_is_a_function_of_x_and_y_with_its_gradients() {
     let standardize = Units { standardize: None, ..x.clone() }.inner(&parts(&rows)[1]).unwrap().into_owned();
     x.standardize = Some(Standardizer::fit(&standardize, 5).unwrap());
     x.squash = Some(0.5);
-    let (x, told) = x.regressed(&y, 2, &rows).unwrap();
+    let (x, told) = x.regressed(5, &y, 2, &rows).unwrap();
     assert_eq!(told.len(), 2);
     x.check(5, 2, "x").unwrap();
-    assert!(x.check(5, 3, "x").unwrap_err().to_string().contains("2 factors"));
+    assert!(x.check(5, 3, "x").unwrap_err().to_string().contains("2 coefficients"));
     assert!(y.check(2, 0, "y").is_ok() && x.check(5, 0, "x").is_err());
+
+    assert!(x.inner(&rows[2..7]).unwrap_err().to_string().contains("conditions of the rows"));
 
     let inner = |row: &[f32]| x.given(&y.inner(&row[..2]).unwrap()).inner(&row[2..]).unwrap().into_owned();
     let mut bent = 0;

@@ -11,7 +11,7 @@
 
 mod bins;
 
-use super::super::math::{LaneArray, choose, fma, lanes, lanes_mut};
+use super::super::math::{LaneArray, fma, lanes, lanes_mut, select};
 use super::super::simd::{self, Kernel, Simd};
 use super::super::{LANES, Shape};
 use super::Gradients;
@@ -80,8 +80,8 @@ impl<const ROOM: usize> Kernel for Forward<'_, ROOM> {
                 let y = fma::<S>(height.size[i], point.num / point.den, height.start[i]);
                 let log_slope = point.log_slope::<S>();
                 let inside = form.holds(x[i]);
-                to[i] = choose(inside, y, x[i]);
-                log_det[i] += choose(inside, log_slope, 0.0);
+                to[i] = select(inside, y, x[i]);
+                log_det[i] += select(inside, log_slope, 0.0);
             }
         }
     }
@@ -146,7 +146,7 @@ impl<const ROOM: usize> Kernel for Inverse<'_, ROOM> {
                 let c = -s * v;
                 let root = fma::<S>(b, b, -4.0 * a * c).max(0.0).sqrt();
                 let t = (2.0 * c / (-b - root)).clamp(0.0, 1.0);
-                y[i] = choose(form.holds(y[i]), fma::<S>(t, w, width.start[i]), y[i]);
+                y[i] = select(form.holds(y[i]), fma::<S>(t, w, width.start[i]), y[i]);
             }
         }
     }
@@ -246,9 +246,9 @@ impl<const ROOM: usize> Kernel for Backward<'_, ROOM> {
                 let t = ((x[i] - width.start[i]) / w).clamp(0.0, 1.0);
                 let point = Point::new::<S>(t, h / w, d[0], d[1]);
                 let inside = form.holds(x[i]);
-                let none = |g: f32| choose(inside, g, 0.0);
+                let none = |g: f32| select(inside, g, 0.0);
                 let g = point.backward::<S>(w, h, d, d_to[i], d_log_det[i]);
-                d_x[i] = choose(inside, -g.start, d_to[i]);
+                d_x[i] = select(inside, -g.start, d_to[i]);
                 (of_x[0][i], of_x[1][i]) = (none(g.start), none(g.width));
                 (of_y[0][i], of_y[1][i]) = (none(d_to[i]), none(g.height));
                 for (side, of_slopes) in of_slopes.iter_mut().enumerate() {
@@ -263,8 +263,8 @@ impl<const ROOM: usize> Kernel for Backward<'_, ROOM> {
             for knot in 1..form.bins {
                 let mut values = [0.0; LANES];
                 for i in 0..LANES {
-                    let left = choose(number[i] == knot as f32, of_slopes[0][i], 0.0);
-                    let right = choose(number[i] == (knot - 1) as f32, of_slopes[1][i], 0.0);
+                    let left = select(number[i] == knot as f32, of_slopes[0][i], 0.0);
+                    let right = select(number[i] == (knot - 1) as f32, of_slopes[1][i], 0.0);
                     values[i] = left + right;
                 }
                 d(2 * form.bins + knot - 1, values);
@@ -288,8 +288,8 @@ fn softmax_backward<S: Simd, const ROOM: usize>(
     for k in 0..form.bins {
         for i in 0..LANES {
             let bin = k as f32;
-            let moves = choose(bin < number[i], start[i], 0.0);
-            let own = choose(bin == number[i], size[i], moves);
+            let moves = select(bin < number[i], start[i], 0.0);
+            let own = select(bin == number[i], size[i], moves);
             mean[i] = fma::<S>(softmax.exps[k][i], own, mean[i]);
         }
     }
@@ -300,8 +300,8 @@ fn softmax_backward<S: Simd, const ROOM: usize>(
         let mut values = [0.0; LANES];
         for i in 0..LANES {
             let bin = k as f32;
-            let moves = choose(bin < number[i], start[i], 0.0);
-            let own = choose(bin == number[i], size[i], moves);
+            let moves = select(bin < number[i], start[i], 0.0);
+            let own = select(bin == number[i], size[i], moves);
             values[i] = form.rest * softmax.exps[k][i] * softmax.inverse_sum[i] * (own - mean[i]);
         }
         put(k, values);

@@ -1,7 +1,7 @@
 //! A bin of a spline: what a spline has beside its parameters, the softmax of these, the search for the bin of a sample,
 //! and the sample's place in it. `shaders/shared/bins.wgsl` is its twin.
 
-use super::super::super::math::{LaneArray, choose, exp, fma, lanes, ln};
+use super::super::super::math::{LaneArray, exp, fma, lanes, ln, select};
 use super::super::super::simd::Simd;
 use super::super::super::{LANES, Shape};
 use crate::plan::Spline;
@@ -94,7 +94,7 @@ impl<const ROOM: usize> Softmax<ROOM> {
             let a = parameters.row(first + k);
             for i in 0..LANES {
                 // A NaN must reach the sum, which it does by its own exponential.
-                most[i] = choose(a[i] > most[i], a[i], most[i]);
+                most[i] = select(a[i] > most[i], a[i], most[i]);
             }
         }
         let mut exps = [[0.0; LANES]; ROOM];
@@ -150,9 +150,9 @@ pub(super) fn bin_of<S: Simd, const ROOM: usize, const BY_PLACE: bool>(
         let size = softmax.size::<S>(form, k);
         for i in 0..LANES {
             let beyond = if BY_PLACE { at[i] >= next[i] } else { at[i] >= k as f32 };
-            number[i] = choose(beyond, k as f32, number[i]);
-            edge.start[i] = choose(beyond, next[i], edge.start[i]);
-            edge.size[i] = choose(beyond, size[i], edge.size[i]);
+            number[i] = select(beyond, k as f32, number[i]);
+            edge.start[i] = select(beyond, next[i], edge.start[i]);
+            edge.size[i] = select(beyond, size[i], edge.size[i]);
             next[i] += size[i];
         }
     }
@@ -172,8 +172,8 @@ impl Slopes {
         for knot in 1..form.bins {
             let e = parameters.slope(knot);
             for i in 0..LANES {
-                raw[0][i] = choose(number[i] == knot as f32, e[i], raw[0][i]);
-                raw[1][i] = choose(number[i] == (knot - 1) as f32, e[i], raw[1][i]);
+                raw[0][i] = select(number[i] == knot as f32, e[i], raw[0][i]);
+                raw[1][i] = select(number[i] == (knot - 1) as f32, e[i], raw[1][i]);
             }
         }
         let mut slopes = Self { slope: [[1.0; LANES]; 2], derivative: [[0.0; LANES]; 2] };
@@ -184,10 +184,10 @@ impl Slopes {
                 let e = exp::<S>(-u.abs());
                 let one = 1.0 + e;
                 let softplus = u.max(0.0) + ln::<S>(one);
-                let sigmoid = choose(u > 0.0, 1.0, e) / one;
+                let sigmoid = select(u > 0.0, 1.0, e) / one;
                 let at_end = number[i] == ends[side];
-                slopes.slope[side][i] = choose(at_end, 1.0, form.min_slope + softplus);
-                slopes.derivative[side][i] = choose(at_end, 0.0, sigmoid);
+                slopes.slope[side][i] = select(at_end, 1.0, form.min_slope + softplus);
+                slopes.derivative[side][i] = select(at_end, 0.0, sigmoid);
             }
         }
         slopes

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use super::{Column, Regression, Standardizer, Units};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Columns with the conditions of some rows, see [`Units::given`]. Rows are row-major, and as many as those of the
 /// conditions, which only columns with a [`super::Regression`] look at.
-pub struct Lane<'a> {
+pub struct Conditioned<'a> {
     units: &'a Units,
     /// Conditions in the units of the networks, row-major.
     y: &'a [f32],
 }
 
-impl<'a> Lane<'a> {
+impl<'a> Conditioned<'a> {
     pub(super) fn new(units: &'a Units, y: &'a [f32]) -> Self {
         Self { units, y }
     }
@@ -21,7 +21,8 @@ impl<'a> Lane<'a> {
     /// Rows in the units of the networks.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds.
+    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds, [`crate::Error::Shape`] where
+    /// columns with a regression do not have the conditions of every row.
     pub fn inner<'b>(&self, rows: &'b [f32]) -> Result<Cow<'b, [f32]>> {
         if self.units.are_plain() {
             return Ok(rows.into());
@@ -34,10 +35,15 @@ impl<'a> Lane<'a> {
     /// The same in place.
     ///
     /// # Errors
-    /// As those of [`Lane::inner`].
+    /// As those of [`Conditioned::inner`].
     pub(crate) fn apply(&self, rows: &mut [f32]) -> Result<()> {
         if let Some(outside) = self.units.outside(rows) {
             return Err(outside.into());
+        }
+        let (count, conditions) = (rows.len() / self.units.dim(), self.units.conditions());
+        if conditions > 0 && self.y.len() != count * conditions {
+            let what = "conditions of the rows, which their columns are regressed on".into();
+            return Err(Error::Shape { what, expected: count * conditions, got: self.y.len() });
         }
         if !self.units.are_plain() {
             self.each(rows, |x, shift, column| column.inner(x.into(), shift) as f32);
@@ -46,6 +52,9 @@ impl<'a> Lane<'a> {
     }
 
     /// Rows in the user's units, of rows in the units of the networks.
+    ///
+    /// # Panics
+    /// Where columns with a regression do not have the conditions of every row; so do the functions below.
     pub fn outer(&self, mut rows: Vec<f32>) -> Vec<f32> {
         if !self.units.are_plain() {
             self.each(&mut rows, |u, shift, column| column.outer(u.into(), shift));
@@ -131,7 +140,9 @@ struct Shifts<'a> {
 impl Shifts<'_> {
     fn next_row(&mut self) -> &[f64] {
         if let Some(regression) = &self.units.regression {
-            let (y, later) = self.y.split_at(regression.conditions());
+            let Some((y, later)) = self.y.split_at_checked(regression.conditions()) else {
+                unreachable!("columns that conditions shift have the conditions of every row");
+            };
             regression.of_row(y, &mut self.row);
             self.y = later;
         }
