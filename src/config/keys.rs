@@ -52,7 +52,10 @@ pub const KEYS: &[Key] = &[
     key("train.schedule", "how the rate falls: \"exponential\", once per epoch; \"cosine\", with every step"),
     key("train.warmup_epochs", "epochs with a reduced rate"),
     key("train.warmup_factor", "factor on the rate in these epochs"),
-    key("train.warmup_steps", "steps at the start in which the rate rises from 0, evenly; 0: none"),
+    key(
+        "train.warmup_steps",
+        "steps at the start in which the rate rises from 0, evenly, at most a tenth of all; 0: none",
+    ),
     key("train.beta1", "decay of Adam's first moment"),
     key("train.beta2", "decay of Adam's second moment"),
     key("train.eps", "added to the root of Adam's second moment"),

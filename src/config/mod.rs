@@ -389,6 +389,7 @@ impl Train {
 
     /// Learning rate by epoch and step.
     pub fn schedule(&self) -> Schedule {
+        let steps = self.epochs.saturating_mul(self.batches_per_epoch.unwrap_or(u64::MAX));
         Schedule {
             fall: self.schedule,
             lr: self.lr,
@@ -396,7 +397,7 @@ impl Train {
             epochs: self.epochs,
             warmup_epochs: self.warmup_epochs,
             warmup_factor: self.warmup_factor,
-            warmup_steps: self.warmup_steps,
+            warmup_steps: self.warmup_steps.min(steps / 10),
         }
     }
 }

@@ -296,6 +296,14 @@ mod tests {
         let new = json(&file, "new");
         assert_eq!((&new["format"], &new["squash"]), (&2.into(), &3.0.into()));
         assert_eq!(new["given"]["transforms"], serde_json::json!([robust]));
+        assert!(new["regression"].is_null());
+        let regression = serde_json::json!({"coefficients": [[0.5], []]});
+        file.x.regression = serde_json::from_value(regression.clone()).unwrap();
+        let newest = json(&file, "newest");
+        assert_eq!((&newest["format"], &newest["regression"]), (&3.into(), &regression));
+        file.x.regression = serde_json::from_value(serde_json::json!({"coefficients": [[0.5, 1.0], []]})).unwrap();
+        assert!(file.check().unwrap_err().to_string().contains("2 coefficients of a column, there are 1 conditions"));
+        file.x.regression = None;
         file.y.bounds.push(Bounds::default());
         assert!(file.check().unwrap_err().to_string().contains("bounds of the conditions"));
     }

@@ -246,14 +246,6 @@ impl Run<'_> {
                 train.warmup_epochs
             ));
         }
-        let steps = train.epochs.saturating_mul(train.batches_per_epoch.unwrap_or(1));
-        if steps <= train.warmup_steps {
-            observer.warning(&format!(
-                "the whole training is warm-up: {steps} steps, of which the rate rises in {} (train.warmup_steps); take more \
-                 epochs, or fewer steps of warm-up",
-                train.warmup_steps
-            ));
-        }
         observer.started(&Start {
             folder: self.folder.path(),
             flow: self.flow,

@@ -230,7 +230,9 @@ fn tiny_and_short_trainings_are_warned_of() {
     let place = Place::new();
     for rows in [1, 2, 12] {
         place.table("tiny.csv", rows, 2);
-        let done = place.line(&format!("train tiny.csv --device cpu --out run{rows} --epochs 1")).good();
+        let done = place
+            .line(&format!("train tiny.csv --device cpu --out run{rows} --epochs 1 --set train.warmup_epochs=1"))
+            .good();
         assert!(done.stderr.contains("too few to learn"), "{}", done.stderr);
         assert!(done.stderr.contains("train.warmup_epochs"), "{}", done.stderr);
         assert!(!done.stderr.contains("pictures"), "{}", done.stderr);

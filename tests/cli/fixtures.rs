@@ -8,11 +8,12 @@ use crate::common::fixture::Fixture;
 use crate::tool::Place;
 
 /// The paper's optimiser, which the fixtures have and tables with splines have not.
-const PAPER: [&str; 7] = [
+const PAPER: [&str; 8] = [
     "train.beta2=0.95",
     "train.eps=1e-4",
     "train.l2=1.86e-5",
     "train.clip_norm=0",
+    "train.average=0",
     "train.dropout=0",
     "train.decay=0",
     "train.schedule=exponential",
