@@ -88,7 +88,7 @@ fn a_regression_is_told_checked_carried_on_and_can_be_turned_off() {
     place.line(&line).fails(2, &["data.regression", "leave it out"]);
     train("on", "--init with");
     let text =
-        |run: &str| String::from_utf8_lossy(&place.read(&format!("{run}/model.safetensors"))[..4000]).into_owned();
+        |run: &str| String::from_utf8_lossy(&place.read(format!("{run}/model.safetensors"))[..4000]).into_owned();
     assert!(
         text("on").contains("regression")
             && text("with").contains("regression")

@@ -120,7 +120,7 @@ impl Units {
         if conditions == 0 || dim.saturating_mul(conditions) > MOST || !is_scaled.contains(&true) {
             return Ok((self, Vec::new()));
         }
-        let (of_y, of_x) = self.sample(y, [conditions, dim], rows)?;
+        let [of_y, of_x] = self.sample(y, [conditions, dim], rows)?;
         let found =
             Halves::of(of_x[0].len()).map(|halves| halves.regress(&of_y, &of_x, &is_scaled)).unwrap_or_default();
         if found.is_empty() {
@@ -138,7 +138,7 @@ impl Units {
     }
 
     /// Columns of some of the rows: conditions as the networks see them, and x before the squash.
-    fn sample(&self, y: &Self, [conditions, dim]: [usize; 2], rows: &[f32]) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    fn sample(&self, y: &Self, [conditions, dim]: [usize; 2], rows: &[f32]) -> Result<[Vec<Vec<f64>>; 2]> {
         let row = conditions + dim;
         let apart = (rows.len() / row).div_ceil(SAMPLE.min(VALUES / row).max(1)).max(1);
         let (mut of_y, mut of_x) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ impl Units {
             of_x.extend_from_slice(&row[conditions..]);
         }
         let before = Self { squash: None, regression: None, ..self.clone() };
-        Ok((columns(&y.inner(&of_y)?, conditions), columns(&before.inner(&of_x)?, dim)))
+        Ok([columns(&y.inner(&of_y)?, conditions), columns(&before.inner(&of_x)?, dim)])
     }
 }
 
