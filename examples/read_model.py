@@ -78,7 +78,7 @@ def to_units(x, about, y=None):
     if about.get("standardize"):
         mean, scale = (np.array(about["standardize"][name]) for name in ("mean", "scale"))
         u, log_det = (u - mean) / scale, log_det - np.log(scale).sum()
-    for j, coefficients in enumerate((about.get("regression") or {}).get("coefficients", [])):
+    for j, coefficients in enumerate(about["regression"]["coefficients"] if about.get("regression") else []):
         if coefficients:
             u[:, j] -= y @ np.array(coefficients)
     if about.get("squash"):

@@ -146,7 +146,7 @@ impl Units {
             }
         }
         if let Some(mistake) = self.regression.as_ref().and_then(|regression| regression.mistake(dim, conditions)) {
-            return Err(Error::config("regression", format!("of {what} {mistake}")));
+            return Err(Error::config("regression", format!("that of {what} {mistake}")));
         }
         if let Some(c) = self.squash.filter(|c| !(1e-3..=1e6).contains(c)) {
             return Err(Error::config(

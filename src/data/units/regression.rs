@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Units;
 use crate::data::least_squares::{Linear, Regressors};
-use crate::data::standardize::Standardizer;
 use crate::error::Result;
 use crate::rng::{self, Stream};
 
@@ -105,12 +104,12 @@ impl Regression {
 
 impl Units {
     /// These units of `dim` columns x with a regression on so many conditions of the units `y`, if rows [y, x], row-major in
-    /// the user's units, gain by it. Columns that are neither standardised nor transformed stay as they are.
+    /// the user's units, gain by it. Columns without a scale stay as they are, and so do all where none is standardised.
     ///
     /// # Errors
     /// Those of [`super::Conditioned::inner`].
     pub fn regressed(self, dim: usize, y: &Self, conditions: usize, rows: &[f32]) -> Result<(Self, Vec<Regressed>)> {
-        let mut standardize = self.standardize.clone().unwrap_or_else(|| Standardizer::none(dim));
+        let Some(mut standardize) = self.standardize.clone() else { return Ok((self, Vec::new())) };
         let is_scaled = |c: usize| {
             let scaled = (standardize.mean[c], standardize.scale[c]) != (0.0, 1.0);
             let transformed = self.transforms.get(c).is_some_and(|transform| !transform.is_identity());
@@ -185,18 +184,19 @@ impl Halves {
         let gains = (0..of_x.len()).into_par_iter().map(|c| {
             let alone = part(&of_x[c], &self.judged);
             let left = less(&alone, on_half.fit(&part(&of_x[c], &self.fitted)).values(&judged));
-            is_scaled[c] && entropy(alone) - entropy(left) > gain
+            // Of rows that were not fitted to: of the others, less is left than of any to come.
+            let deviation = deviation(&left).max(LEAST);
+            (is_scaled[c] && entropy(alone) - entropy(left) > gain).then_some(deviation)
         });
-        let gains: Vec<bool> = gains.collect();
-        if !gains.contains(&true) {
+        let gains: Vec<Option<f64>> = gains.collect();
+        if gains.iter().all(Option::is_none) {
             return Vec::new();
         }
         let on_all = Regressors::new(of_y);
-        let found = (0..of_x.len()).into_par_iter().filter(|&c| gains[c]).map(|column| {
-            let linear = on_all.fit(&of_x[column]);
-            let left = deviation(&less(&of_x[column], linear.values(of_y))).max(LEAST);
+        let found = gains.into_par_iter().enumerate().filter_map(|(column, deviation_left)| {
+            let left = deviation_left?;
             let r_squared = (1.0 - (left / deviation(&of_x[column])).powi(2)).max(0.0);
-            Found { column, linear, deviation: left, r_squared }
+            Some(Found { column, linear: on_all.fit(&of_x[column]), deviation: left, r_squared })
         });
         found.collect()
     }
