@@ -1,150 +1,203 @@
-//! `Reflect`: Q as a product of Householder reflections (spec, section 3), and the gradient of their vectors.
+//! `Reflect`: Q as a product of Householder reflections (spec, section 3), applied block by block with matrix products,
+//! and the gradient of the vectors.
 //!
-//! `Q = H_1 ... H_N`, `H_r = I - beta_r v_r v_r^T`, `beta_r = 2 / (v_r^T v_r)`. With `M_{N+1} = I` and
-//! `M_r = H_r M_{r+1}`, Q is `M_1`. All of it in f64: it is done once per step, and orthogonality errors would
-//! accumulate over the blocks.
+//! `Q = H_1 ... H_N`, `H_r = I - 2 u_r u_r^T` with `u_r = v_r / |v_r|`. [`BLOCK`] reflections side by side are
+//! `I - U^T T U` (the rows of U are their unit vectors), T upper triangular: its inverse has the `|u_r|^2 / 2` on the
+//! diagonal and the `u_i . u_r` above (C. Puglisi, "Modification of the Householder method based on the compact WY
+//! representation", 1992). Unit vectors, so that vectors of any size do; norms and T are worked out in f64, with the
+//! length that u_r has after rounding, so that the block is orthogonal although U is not exactly the vectors'.
+//!
+//! With y = Q x and d the gradient of y, the vectors' gradient needs what is skew alone: if S is the sum of
+//! `d y^T - y d^T` over the samples, u_1 has the gradient `2 S u_1`, and the rest of Q sees `H_1 S H_1`. For a block,
+//! with `a = T^T U y` and `e = T^T U d`, all of its vectors together have the gradient
+//! `a d^T - e y^T - K^T U`, K what of `e a^T - a e^T` lies above the diagonal. Then x and its gradient take the places
+//! of y and d: `y <- y - U^T a`, `d <- d - U^T e`. Four products each of which reads U or the gradients once; K has a few
+//! values, so the last term waits until all samples are summed ([`Reflections::complete`]).
+//!
+//! # Two ways
+//!
+//! Per mixing and batch B, to the samples themselves: 4 N^2 B operations forward and 12 N^2 B backward ([`blocks`]).
+//! With a matrix Q, which the same code makes of the identity: 6 N^2 B for the batch, and 16 N^3 ([`whole`]). So a
+//! training step makes a matrix where the batch is large ([`by_blocks`]); everything else does, as Q stays the same
+//! until the weights change.
 
-/// Room for the matrices and vectors of one mixing; it grows with the first use and is then used again.
-#[derive(Default)]
+pub(crate) mod blocks;
+#[cfg(test)]
+mod plain;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+use rayon::prelude::*;
+
+use super::product::{self, End, Matrix, Start};
+use super::{LANES, Shape};
+
+/// Reflections of a block.
+pub(crate) const BLOCK: usize = 32;
+
+/// Features of scratch that [`Reflections::apply`] and [`Reflections::backward`] need.
+pub(crate) const SCRATCH: usize = 3 * BLOCK;
+
+/// Whether a training step of `rows` samples applies the reflections to them rather than make Q of them.
+pub(crate) fn by_blocks(rows: usize, n: usize) -> bool {
+    2 * rows < 3 * n
+}
+
+/// The reflections of one mixing, ready to be applied.
 pub(crate) struct Reflections {
-    m: Vec<f64>,
-    g: Vec<f64>,
-    v: Vec<f64>,
-    w: Vec<f64>,
-    u: Vec<f64>,
+    n: usize,
+    /// Distance between two unit vectors: an odd number of lane groups.
+    pitch: usize,
+    /// Unit vectors (N, pitch), zeros behind each; a zero vector stays zero.
+    units: Vec<f32>,
+    /// 1 / |v_r|; 0 for a zero vector.
+    scales: Vec<f32>,
+    /// -T of each block, row-major.
+    factors: Vec<f32>,
+    /// Memory of [`whole`] and of [`Reflections::complete`].
+    room: Vec<f32>,
+    /// The sums K of [`whole`].
+    inner: Vec<f32>,
+}
+
+/// One block of them.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    /// How many reflections.
+    count: usize,
+    /// The first one's number.
+    first: usize,
+    /// Their unit vectors, from the first on.
+    units: &'a [f32],
+    /// 1 / |v_r| of each.
+    scales: &'a [f32],
+    /// -T.
+    factor: &'a [f32],
 }
 
 impl Reflections {
-    /// Q, row-major `[n, n]`, of the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects
-    /// nothing.
-    pub(crate) fn forward(&mut self, n: usize, vectors: &[f32], q: &mut [f32]) {
-        self.product(n, vectors);
-        for (q, m) in q.iter_mut().zip(&self.m) {
-            *q = *m as f32;
+    /// Room for the reflections of a mixing of `n` columns.
+    pub(crate) fn new(n: usize) -> Self {
+        let pitch = LANES * (n.div_ceil(LANES) | 1);
+        Self {
+            n,
+            pitch,
+            units: vec![0.0; n * pitch],
+            scales: vec![0.0; n],
+            factors: vec![0.0; n.div_ceil(BLOCK) * BLOCK * BLOCK],
+            room: Vec::new(),
+            inner: Vec::new(),
         }
     }
 
-    /// Gradient of the vectors (added to `d_vectors`) from the gradient of Q.
-    pub(crate) fn backward(
-        &mut self,
-        n: usize,
-        vectors: &[f32],
-        d_q: impl Iterator<Item = f64>,
-        d_vectors: &mut [f32],
-    ) {
-        self.product(n, vectors);
-        let Self { m, g, v, w, u } = self;
-        g.clear();
-        g.extend(d_q);
-        assert_eq!(g.len(), n * n);
-        for r in 0..n {
-            set(v, &vectors[r * n..(r + 1) * n]);
-            let beta = beta(v);
-            transposed_times(m, v, w);
-            reflect(v, beta, w, m); // now M_{r+1}: a reflection is its own inverse
-            transposed_times(m, v, w);
-            transposed_times(g, v, u);
-            // M_r = M_{r+1} - beta v w^T, so with G = dL/dM_r:
-            // dL/dv = -beta (G w + M_{r+1} u) + beta^2 (v^T G w) v.
-            let along: f64 = u.iter().zip(w.iter()).map(|(u, w)| u * w).sum();
-            for (i, d) in d_vectors[r * n..(r + 1) * n].iter_mut().enumerate() {
-                let row = i * n..(i + 1) * n;
-                let gw: f64 = g[row.clone()].iter().zip(w.iter()).map(|(g, w)| g * w).sum();
-                let mu: f64 = m[row].iter().zip(u.iter()).map(|(m, u)| m * u).sum();
-                *d += (beta * (beta * along * v[i] - gw - mu)) as f32;
+    /// Bytes it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = [&self.units, &self.scales, &self.factors, &self.room, &self.inner];
+        all.iter().map(|values| values.len() * size_of::<f32>()).sum()
+    }
+
+    /// Takes the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects nothing.
+    pub(crate) fn set(&mut self, vectors: &[f32]) {
+        let Self { n, pitch, .. } = *self;
+        let units = self.units.par_chunks_mut(BLOCK * pitch);
+        let scales = self.scales.par_chunks_mut(BLOCK);
+        let factors = self.factors.par_chunks_mut(BLOCK * BLOCK);
+        vectors.par_chunks(BLOCK * n).zip(units).zip(scales.zip(factors)).for_each(
+            |((vectors, units), (scales, factor))| {
+                let mut betas = [0.0; BLOCK];
+                let each = vectors.chunks_exact(n).zip(units.chunks_exact_mut(pitch)).zip(scales.iter_mut());
+                for (((v, u), scale), beta) in each.zip(&mut betas) {
+                    (*scale, *beta) = unit(v, u);
+                }
+                let count = scales.len();
+                let shape = Shape { stride: pitch, width: n.next_multiple_of(LANES), rows: n };
+                let mut dots = [0.0; BLOCK * BLOCK];
+                let dots = &mut dots[..count * count];
+                product::weight_gradient(shape, Matrix::whole(count, count), units, units, dots, None, true);
+                triangle(dots, &betas[..count], factor);
+            },
+        );
+    }
+
+    fn blocks(&self) -> impl DoubleEndedIterator<Item = Block<'_>> {
+        let units = self.units.chunks(BLOCK * self.pitch);
+        let factors = self.factors.chunks_exact(BLOCK * BLOCK);
+        units.zip(self.scales.chunks(BLOCK)).zip(factors).enumerate().map(|(b, ((units, scales), factor))| {
+            let count = scales.len();
+            Block { count, first: b * BLOCK, units, scales, factor: &factor[..count * count] }
+        })
+    }
+
+    /// The matrix of a block's unit vectors.
+    fn matrix(&self, block: &Block<'_>) -> Matrix {
+        Matrix { outputs: block.count, inputs: self.n, pitch: self.pitch }
+    }
+
+    /// Adds what is left of the vectors' gradient once all samples are summed: `inner(i)` is number i of the sums that
+    /// [`Reflections::backward`] leaves.
+    pub(crate) fn complete(&mut self, inner: impl Fn(usize) -> f32, d_vectors: &mut [f32]) {
+        let mut room = self.take_room(BLOCK * self.pitch);
+        let Self { n, pitch, .. } = *self;
+        let shape = Shape { stride: pitch, width: n.next_multiple_of(LANES), rows: n };
+        for block in self.blocks() {
+            let m = block.count;
+            let sum = |row: usize, column: usize| inner(block.first * BLOCK + row * m + column);
+            let mut factor = [0.0; BLOCK * BLOCK];
+            for r in 0..m {
+                for i in 0..r {
+                    factor[r * m + i] = block.scales[r] * (sum(r, i) - sum(i, r));
+                }
             }
-            reflect(v, beta, u, g); // dL/dM_{r+1} = H_r G
-        }
-    }
-
-    /// Leaves M_1 in `m`.
-    fn product(&mut self, n: usize, vectors: &[f32]) {
-        let Self { m, v, w, .. } = self;
-        m.clear();
-        m.resize(n * n, 0.0);
-        (0..n).for_each(|i| m[i * n + i] = 1.0);
-        for vector in vectors.chunks_exact(n).rev() {
-            set(v, vector);
-            transposed_times(m, v, w);
-            reflect(v, beta(v), w, m);
-        }
-    }
-}
-
-fn set(v: &mut Vec<f64>, vector: &[f32]) {
-    v.clear();
-    v.extend(vector.iter().map(|&v| f64::from(v)));
-}
-
-/// `2 / v^T v`, or 0 for the zero vector.
-fn beta(v: &[f64]) -> f64 {
-    let square: f64 = v.iter().map(|v| v * v).sum();
-    if square > 0.0 { 2.0 / square } else { 0.0 }
-}
-
-/// `w = m^T v`.
-fn transposed_times(m: &[f64], v: &[f64], w: &mut Vec<f64>) {
-    w.clear();
-    w.resize(v.len(), 0.0);
-    for (row, &v) in m.chunks_exact(v.len()).zip(v) {
-        w.iter_mut().zip(row).for_each(|(w, m)| *w += m * v);
-    }
-}
-
-/// `m <- (I - beta v v^T) m` for `w = m^T v`.
-fn reflect(v: &[f64], beta: f64, w: &[f64], m: &mut [f64]) {
-    for (row, &v) in m.chunks_exact_mut(v.len()).zip(v) {
-        row.iter_mut().zip(w).for_each(|(m, w)| *m -= beta * v * w);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use approx::abs_diff_eq;
-
-    use super::*;
-
-    fn numbers(n: usize, seed: u64) -> Vec<f32> {
-        let mut out = vec![0.0; n];
-        crate::rng::fill_normals(seed, crate::rng::Stream::Mixing, 0, 0, &mut out);
-        out
-    }
-
-    #[test]
-    fn gradient_agrees_with_finite_differences() {
-        for n in [1, 2, 5, 8] {
-            let vectors = numbers(n * n, 1);
-            let weight = numbers(n * n, 2);
-            let value = |vectors: &[f32]| -> f64 {
-                let mut reflections = Reflections::default();
-                reflections.product(n, vectors);
-                reflections.m.iter().zip(&weight).map(|(q, &w)| q * f64::from(w)).sum()
-            };
-            let mut got = vec![0.0; n * n];
-            Reflections::default().backward(n, &vectors, weight.iter().map(|&w| f64::from(w)), &mut got);
-            for i in 0..n * n {
-                let step = 2.0f32.powi(-8);
-                let moved = |by: f32| {
-                    let mut v = vectors.clone();
-                    v[i] += by;
-                    value(&v)
-                };
-                // Fourth-order differences: the step must be large to be exact in f32.
-                let (h, s) = (f64::from(step), |k: f32| moved(k * step) - moved(-k * step));
-                let want = (8.0 * s(1.0) - s(2.0)) / (12.0 * h);
-                assert!(abs_diff_eq!(f64::from(got[i]), want, epsilon = 1e-5), "n = {n}, {i}: {} or {want}", got[i]);
+            let (whole, zero) = (Matrix::whole(m, m), Start::Zero);
+            product::forward(shape, whole, &factor, block.units, &mut room, zero, End::Linear);
+            let d_block = &mut d_vectors[block.first * n..][..m * n];
+            for (d, term) in d_block.chunks_exact_mut(n).zip(room.chunks_exact(pitch)) {
+                d.iter_mut().zip(term).for_each(|(d, term)| *d += term);
             }
         }
+        self.room = room;
     }
+}
 
-    #[test]
-    fn a_zero_vector_reflects_nothing() {
-        let mut q = vec![9.0; 4];
-        let mut reflections = Reflections::default();
-        reflections.forward(2, &[0.0; 4], &mut q);
-        assert_eq!(q, [1.0, 0.0, 0.0, 1.0]);
-        let mut d = vec![0.0; 4];
-        reflections.backward(2, &[0.0; 4], [1.0; 4].into_iter(), &mut d);
-        assert_eq!(d, [0.0; 4]);
+/// Writes `v / |v|`; returns `1 / |v|`, and 2 over the square of what was written. Zeros for the zero vector.
+fn unit(v: &[f32], u: &mut [f32]) -> (f32, f64) {
+    let square = |v: &[f32]| -> f64 {
+        // Eight sums, so that they need not wait for one another.
+        let mut sums = [0.0f64; 8];
+        for v in v.chunks(8) {
+            sums.iter_mut().zip(v).for_each(|(sum, &v)| *sum += f64::from(v) * f64::from(v));
+        }
+        sums.iter().sum()
+    };
+    let length = square(v).sqrt();
+    if length == 0.0 {
+        u[..v.len()].fill(0.0);
+        return (0.0, 0.0);
+    }
+    let scale = length.recip();
+    u.iter_mut().zip(v).for_each(|(u, &v)| *u = (f64::from(v) * scale) as f32);
+    (scale as f32, 2.0 / square(&u[..v.len()]))
+}
+
+/// -T from the products of a block's unit vectors, row-major, and `2 / |u_r|^2`: column r of T is
+/// `-beta_r T (u_i . u_r)_{i < r}`, with beta_r on the diagonal.
+fn triangle(dots: &[f32], betas: &[f64], factor: &mut [f32]) {
+    let m = betas.len();
+    // Transposed: row r has column r of T.
+    let mut columns = [0.0f64; BLOCK * BLOCK];
+    for (r, &beta) in betas.iter().enumerate() {
+        let (done, rest) = columns.split_at_mut(r * BLOCK);
+        let column = &mut rest[..BLOCK];
+        for (k, earlier) in done.chunks_exact(BLOCK).enumerate() {
+            let by = -beta * f64::from(dots[k * m + r]);
+            column[..=k].iter_mut().zip(earlier).for_each(|(c, e)| *c += by * e);
+        }
+        column[r] = beta;
+    }
+    for i in 0..m {
+        for r in 0..m {
+            factor[i * m + r] = -columns[r * BLOCK + i] as f32;
+        }
     }
 }

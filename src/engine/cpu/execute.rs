@@ -3,21 +3,27 @@
 use std::sync::Arc;
 
 use super::Source;
+use super::mixing::Applied;
 use super::profile::Clock;
-use super::session::vectors;
+use super::session::{Compiled, vectors};
+use crate::buffer::Buffer;
 use crate::kernel::dropout::Dropout;
 use crate::kernel::memory::Floats;
 use crate::kernel::networks::{Inputs, SavedActivations};
 use crate::kernel::normals::Numbers;
+use crate::kernel::reflect::Reflections;
+use crate::kernel::reflect::blocks::Sums;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
-use crate::program::{Op, Program, StageId};
+use crate::program::{Op, StageId};
 use crate::rng::Stream;
 
 /// What all tiles read: the model and the data.
 pub(super) struct Model {
     pub(super) plan: Arc<Plan>,
     pub(super) mixes: Vec<Mix>,
+    /// Of every mixing that is trained, otherwise of none.
+    pub(super) reflections: Vec<Reflections>,
     pub(super) weights: Floats,
     pub(super) data: Arc<[f32]>,
     pub(super) order: Vec<u32>,
@@ -36,13 +42,13 @@ impl Model {
     /// Runs a program on a tile, by the clock where there is one; returns the sum of the loss over its samples.
     pub(super) fn run(
         &self,
-        program: &Program,
-        short: &[bool],
+        compiled: &Compiled,
         tile: &mut Tile,
         place: &Place<'_>,
         mut gradients: Gradients<'_>,
         clock: Option<&Clock>,
     ) -> f64 {
+        let Compiled { program, short, applied, .. } = compiled;
         if let Source::Job(job) = place.source {
             let rows = tile.shape().rows;
             for (buffer, values) in program.inputs.iter().zip(job.inputs) {
@@ -50,23 +56,27 @@ impl Model {
                 tile.load(*buffer, &values[place.first * columns..(place.first + rows) * columns]);
             }
         }
-        let ops = program.rows.iter().zip(short);
+        let mut execute = |i: usize| {
+            let (op, short) = (&program.rows[i], short[i]);
+            match applied.at(i) {
+                Some(y) => self.reflect(op, short, [y, applied.scratch()], tile, &mut gradients),
+                None => self.execute(op, short, tile, place, &mut gradients),
+            }
+        };
         match clock {
-            None => ops.map(|(op, &short)| self.execute(op, short, tile, place, &mut gradients)).sum(),
-            Some(clock) => ops
-                .enumerate()
-                .map(|(i, (op, &short))| clock.time(i, || self.execute(op, short, tile, place, &mut gradients)))
-                .sum(),
+            None => (0..program.rows.len()).map(execute).sum(),
+            Some(clock) => (0..program.rows.len()).map(|i| clock.time(i, || execute(i))).sum(),
         }
     }
 
     /// Prepares a partial gradient for its first tile, which writes the gradients of networks and of Q rather than add
     /// to them. The vectors of reflections get theirs from that of Q, after all tiles.
-    pub(super) fn clear_what_no_tile_writes(&self, gradient: &mut [f32]) {
+    pub(super) fn clear_what_no_tile_writes(&self, applied: &Applied, gradient: &mut [f32]) {
         if cfg!(test) {
             gradient.fill(f32::NAN);
         }
-        for vectors in self.mixes.iter().filter_map(vectors) {
+        let whole = self.mixes.iter().enumerate().filter(|&(mix, _)| !applied.by_blocks(mix));
+        for vectors in whole.filter_map(|(_, mix)| vectors(mix)) {
             gradient[vectors].fill(0.0);
         }
     }
@@ -81,6 +91,38 @@ impl Model {
             first_row: place.first as u32,
             group: 2 * self.plan.hidden_before(stage),
         })
+    }
+
+    /// A mixing whose reflections are applied block by block; `y` is what it put out, if this is its backward.
+    fn reflect(
+        &self,
+        op: &Op,
+        short: bool,
+        [y, scratch]: [Buffer; 2],
+        tile: &mut Tile,
+        gradients: &mut Gradients<'_>,
+    ) -> f64 {
+        let shape = tile.shape();
+        match *op {
+            Op::Mix { mix, transpose, from, to } => {
+                let [from, to, scratch] = tile.split([from, to, scratch]);
+                to.copy_from_slice(from);
+                self.reflections[mix].apply(shape, transpose, to, scratch);
+            }
+            Op::MixBackward { mix, d_to, d_from, .. } => {
+                let [y, d_to, d_from, scratch] = tile.split([y, d_to, d_from, scratch]);
+                d_from.copy_from_slice(d_to);
+                let (trained, derived) = gradients.values.split_at_mut(self.plan.layout.trained);
+                let (mix, reflections) = (&self.mixes[mix], &self.reflections[mix]);
+                let Some(vectors) = vectors(mix) else { unreachable!("{mix:?} has no reflections") };
+                // The place of Q's gradient, which there is none of.
+                let inner = &mut derived[mix.q as usize - trained.len()..][..reflections.inner_len()];
+                let mut sums = Sums { vectors: &mut trained[vectors], inner, fresh: gradients.fresh };
+                reflections.backward(shape, y, d_from, !short, scratch, &mut sums);
+            }
+            _ => unreachable!("{op:?} is no mixing"),
+        }
+        0.0
     }
 
     /// Runs an operation; `short` leaves out the gradients of columns that nobody reads.

@@ -4,6 +4,7 @@
 //! are grouped by row: the same bits come out of 1 thread and of 64.
 
 mod execute;
+mod mixing;
 mod profile;
 mod session;
 mod tiling;

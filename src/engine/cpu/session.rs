@@ -6,6 +6,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::execute::{Model, Place};
+use super::mixing::{Applied, each_part};
 use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use super::trim::trim;
@@ -27,7 +28,8 @@ pub(super) struct CpuSession {
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
     written: usize,
     programs: Vec<Compiled>,
-    reflections: Reflections,
+    /// What is known of the mixings with these weights.
+    known: Known,
     /// Sums of the loss over the samples of each group.
     losses: Vec<f64>,
     /// Mean loss of the last run.
@@ -36,13 +38,24 @@ pub(super) struct CpuSession {
     profile: Option<Vec<KernelTime>>,
 }
 
-struct Compiled {
-    program: Program,
+/// What has been worked out of the trained mixings since the weights changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Known {
+    Nothing,
+    /// The reflections can be applied.
+    Reflections,
+    /// Every Q, too.
+    Whole,
+}
+
+pub(super) struct Compiled {
+    pub(super) program: Program,
     /// Whether the first tile of a group writes its gradients. Where not every gradient is written, or one twice, they
     /// are cleared and added to.
     first_writes: bool,
     /// The operations that are shortened.
-    short: Vec<bool>,
+    pub(super) short: Vec<bool>,
+    pub(super) applied: Applied,
     /// Arenas that no thread uses at the moment.
     idle: Mutex<Vec<Tile>>,
 }
@@ -71,8 +84,10 @@ impl Compiled {
 impl CpuSession {
     pub(super) fn new(plan: Arc<Plan>, pool: Arc<rayon::ThreadPool>) -> Result<Self> {
         let optimizer = Optimizer::new(&plan.layout)?;
+        let trained_mixes = plan.mixes().filter(|mix| mix.reflections.is_some());
         let model = Model {
             mixes: plan.mixes().cloned().collect(),
+            reflections: trained_mixes.map(|mix| Reflections::new(mix.dim as usize)).collect(),
             weights: zeros(plan.layout.len(), "weights")?,
             data: Arc::new([]),
             order: Vec::new(),
@@ -83,7 +98,7 @@ impl CpuSession {
             optimizer,
             model,
             partials: Floats::default(),
-            reflections: Reflections::default(),
+            known: Known::Nothing,
             losses: Vec::new(),
             written: 0,
             programs: Vec::new(),
@@ -107,20 +122,36 @@ impl CpuSession {
         });
     }
 
-    /// Operations before the tiles.
+    /// Operations before the tiles: what they need of the mixings, unless it is known.
     fn prepare(&mut self, id: ProgramId) {
-        let trained = self.model.plan.layout.trained;
-        for op in &self.programs[id.0].program.prepare {
-            let StepOp::Reflect { mix } = *op else { unreachable!("{op:?} does not come before the tiles") };
-            let start = Instant::now();
-            let mix = &self.model.mixes[mix];
-            let Some(vectors) = vectors(mix) else { continue };
-            let (weights, derived) = self.model.weights.split_at_mut(trained);
-            let q = mix.q as usize - trained;
-            let n = mix.dim as usize;
-            self.reflections.forward(n, &weights[vectors], &mut derived[q..q + n * n]);
-            self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, *op)));
+        let Compiled { program, applied, .. } = &self.programs[id.0];
+        let Some(&op) = program.prepare.first() else { return };
+        let mixes = 0..self.model.mixes.len();
+        let needed = if mixes.clone().all(|mix| applied.by_blocks(mix)) { Known::Reflections } else { Known::Whole };
+        if self.known >= needed {
+            return;
         }
+        let start = Instant::now();
+        let Model { mixes, reflections, weights, plan, .. } = &mut self.model;
+        let (trained, derived) = weights.split_at_mut(plan.layout.trained);
+        let matrix = |mix: usize| {
+            let Mix { q, dim, .. } = mixes[mix];
+            let first = q as usize - trained.len();
+            first..first + (dim * dim) as usize
+        };
+        let known = self.known;
+        each_part(reflections, derived, &matrix, &|mix, reflections, q| {
+            if known < Known::Reflections
+                && let Some(vectors) = vectors(&mixes[mix])
+            {
+                reflections.set(&trained[vectors]);
+            }
+            if needed == Known::Whole {
+                reflections.whole(q);
+            }
+        });
+        self.known = needed;
+        self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, op)));
     }
 
     /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing (`tests/allocations.rs`).
@@ -136,7 +167,7 @@ impl CpuSession {
             let range = tiling.rows(i);
             let place = Place { source, first: range.start, batch: rows };
             compiled.with_tile(tiling.capacity(), range.len(), |tile| {
-                let loss = model.run(program, &compiled.short, tile, &place, gradients, clock.as_ref());
+                let loss = model.run(compiled, tile, &place, gradients, clock.as_ref());
                 if let Some(piece) = pieces.get(i) {
                     let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
                     for (buffer, samples) in program.outputs.iter().zip(piece.iter_mut()) {
@@ -152,7 +183,7 @@ impl CpuSession {
             let groups = partials.zip(&mut self.losses).take(tiling.groups()).enumerate();
             groups.for_each(|(g, (partial, loss))| {
                 if compiled.first_writes {
-                    model.clear_what_no_tile_writes(partial);
+                    model.clear_what_no_tile_writes(&compiled.applied, partial);
                 } else {
                     partial.fill(0.0);
                 }
@@ -172,12 +203,18 @@ impl CpuSession {
 
     /// Operations after the tiles.
     fn finish(&mut self, id: ProgramId, source: &Source<'_>) {
+        let mut reflected = false;
         for i in 0..self.programs[id.0].program.finish.len() {
             let op = self.programs[id.0].program.finish[i];
             let start = Instant::now();
             match op {
                 StepOp::Reflect { .. } => unreachable!("{op:?} comes before the tiles"),
-                StepOp::ReflectBackward { mix } => self.reflect_backward(mix),
+                // The first of them does all.
+                StepOp::ReflectBackward { .. } if reflected => continue,
+                StepOp::ReflectBackward { .. } => {
+                    self.reflect_backward(id);
+                    reflected = true;
+                }
                 StepOp::Clip | StepOp::Adam => {
                     let Source::Batch(job) = source else { unreachable!("an update needs a training step") };
                     self.update(op, job);
@@ -187,21 +224,28 @@ impl CpuSession {
         }
     }
 
-    /// The gradient of Q, summed over the groups, becomes that of the vectors, in the first partial gradient.
-    fn reflect_backward(&mut self, mix: usize) {
-        let mix = &self.model.mixes[mix];
-        let Some(vectors) = vectors(mix) else { return };
-        let n = mix.dim as usize;
-        let q = mix.q as usize;
-        let stride = self.model.plan.layout.gradient_len();
+    /// Completes the gradients of all reflection vectors, in the first partial gradient: from those of Q, or from what
+    /// the tiles left in their place, summed over the groups.
+    fn reflect_backward(&mut self, id: ProgramId) {
+        let applied = &self.programs[id.0].applied;
+        let Model { mixes, reflections, weights, plan, .. } = &mut self.model;
+        let (stride, trained) = (plan.layout.gradient_len(), plan.layout.trained);
         let (first, others) = self.partials.split_at_mut(stride);
         let others = others.chunks_exact(stride).take(self.written.saturating_sub(1));
         // The vectors are trained and Q is derived, so they lie apart.
-        let (trained, derived) = first.split_at_mut(self.model.plan.layout.trained);
-        let own = &derived[q - trained.len()..][..n * n];
-        let sum = |i: usize| others.clone().fold(own[i], |sum, partial| sum + partial[q + i]);
-        let d_q = (0..n * n).map(|i| f64::from(sum(i)));
-        self.reflections.backward(n, &self.model.weights[vectors.clone()], d_q, &mut trained[vectors]);
+        let (d_trained, d_derived) = first.split_at_mut(trained);
+        let place = |mix: usize| vectors(&mixes[mix]).unwrap_or(0..0);
+        each_part(reflections, d_trained, &place, &|mix, reflections, d_vectors| {
+            let at = mixes[mix].q as usize;
+            let own = &d_derived[at - trained..];
+            let sum = |i: usize| others.clone().fold(own[i], |sum, partial| sum + partial[at + i]);
+            if applied.by_blocks(mix) {
+                reflections.complete(sum, d_vectors);
+            } else {
+                let n = mixes[mix].dim as usize;
+                reflections.whole_backward(&weights[at..at + n * n], sum, d_vectors);
+            }
+        });
     }
 
     /// The update, or what decides on it.
@@ -210,7 +254,10 @@ impl CpuSession {
         let partials = self.partials.chunks_exact(layout.gradient_len()).take(self.written);
         match op {
             StepOp::Clip => self.optimizer.clip(&job.adam, partials),
-            _ => self.optimizer.update(&job.adam, &mut self.model.weights[..layout.trained], partials),
+            _ => {
+                self.known = Known::Nothing;
+                self.optimizer.update(&job.adam, &mut self.model.weights[..layout.trained], partials);
+            }
         }
     }
 
@@ -258,11 +305,12 @@ fn cut<'a>(program: &Program, tiling: Tiling, outputs: &'a mut [Vec<f32>]) -> Ve
 }
 
 impl Session for CpuSession {
-    fn compile(&mut self, program: Program, _rows: usize) -> Result<ProgramId> {
-        let program = trim(&program);
+    fn compile(&mut self, program: Program, rows: usize) -> Result<ProgramId> {
+        let mut program = trim(&program);
+        let applied = Applied::new(&mut program, rows);
         let first_writes = program.writes_every_gradient_once();
         let short = shortcuts(&program);
-        let compiled = Compiled { program, first_writes, short, idle: Mutex::new(Vec::new()) };
+        let compiled = Compiled { program, first_writes, short, applied, idle: Mutex::new(Vec::new()) };
         if compiled.program.has_gradients() && self.partials.is_empty() {
             let len = self.model.plan.layout.gradient_len();
             let groups = groups(&self.model.plan);
@@ -334,6 +382,7 @@ impl Session for CpuSession {
         if values == Values::Averages {
             self.optimizer.average()?;
         }
+        self.known = if values == Values::Weights { Known::Nothing } else { self.known };
         self.values(values).copy_from_slice(data);
         Ok(())
     }
@@ -360,7 +409,8 @@ impl Session for CpuSession {
         let tiles =
             |c: &Compiled| c.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Tile::bytes).sum::<usize>();
         Footprint {
-            weights: size_of_val(&*self.model.weights),
+            weights: size_of_val(&*self.model.weights)
+                + self.model.reflections.iter().map(Reflections::bytes).sum::<usize>(),
             optimizer: self.optimizer.bytes(),
             gradients: size_of_val(&*self.partials),
             activations: self.programs.iter().map(tiles).sum(),
