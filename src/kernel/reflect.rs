@@ -20,6 +20,10 @@
 //! With a matrix Q, which the same code makes of the identity: 6 N^2 B for the batch, and 16 N^3 ([`whole`]). So a
 //! training step makes a matrix where the batch is large ([`by_blocks`]); everything else does, as Q stays the same
 //! until the weights change.
+//!
+//! Least user time of a training step on one thread, 8 blocks of width 64, with AVX-512, on a busy machine: 100 columns
+//! in batches of 100 took 50 ms one reflection at a time, 27 now, and 21 with fixed mixing; 400 columns 1950, 184 and
+//! 117 (91 when less busy). 100 columns in batches of 1000, where Q is a matrix: 252, and 206 with fixed mixing.
 
 pub(crate) mod blocks;
 #[cfg(test)]

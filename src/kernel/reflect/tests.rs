@@ -107,7 +107,7 @@ fn the_gradient_from_that_of_q_agrees_with_f64() {
 fn samples_agree_with_f64() {
     at_every_level(|level| {
         for n in SIZES {
-            for rows in [1, 16, 37] {
+            for rows in [1usize, 16, 37] {
                 let vectors = vectors(n);
                 let reflections = ready(n, &vectors);
                 let shape = Shape { stride: 48, width: rows.next_multiple_of(LANES), rows };
