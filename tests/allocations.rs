@@ -36,18 +36,20 @@ static ALLOCATOR: Counting = Counting;
 fn training_steps_allocate_nothing() {
     const STEPS: usize = 200;
     let rows: Vec<f32> = (0..2000 * 6).map(|i| ((i * 7919 % 997) as f32 / 300.0).sin()).collect();
-    for (of_tables, memory, more) in [
-        (preset::for_tables(), Memory::Stored, false),
-        (preset::for_tables(), Memory::Reversible, false),
-        (preset::for_affine_tables(), Memory::Stored, false),
-        (preset::for_affine_tables(), Memory::Reversible, false),
-        (preset::for_affine_tables(), Memory::Stored, true),
+    // In batches of 8 reflections are applied to the rows, in batches of 300 a matrix is made.
+    for (of_tables, memory, batch, more) in [
+        (preset::for_tables(), Memory::Stored, 300, false),
+        (preset::for_tables(), Memory::Reversible, 300, false),
+        (preset::for_affine_tables(), Memory::Stored, 300, false),
+        (preset::for_affine_tables(), Memory::Reversible, 300, false),
+        (preset::for_affine_tables(), Memory::Stored, 300, true),
+        (preset::for_affine_tables(), Memory::Stored, 8, false),
     ] {
         let mut config = of_tables;
         config.model.width = Some(50);
         config.model.blocks = 2;
         config.model.mixing = Mixing::Householder;
-        config.train.batch = Some(300);
+        config.train.batch = Some(batch);
         config.train.batches_per_epoch = Some(2 * STEPS as u64);
         config.train.memory = memory;
         if more {
@@ -69,7 +71,7 @@ fn training_steps_allocate_nothing() {
         allocations();
         let counted = allocations();
         // The queue of the pool takes a new block once in 60 steps or so.
-        let what = (config.model.coupling, memory, more);
+        let what = (config.model.coupling, memory, batch, more);
         assert!(counted < STEPS / 10, "{counted} allocations in {STEPS} steps, {what:?}");
     }
 }

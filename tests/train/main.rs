@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod mixing;
 mod patience;
 mod retry;
 

@@ -96,3 +96,48 @@ fn split<T: Send>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::flow::programs::{Name, record};
+    use crate::plan::{Mixing, Plan, Spec};
+    use crate::tape::Memory;
+
+    /// Multiplications of a step's mixings per column and sample, relative to those of fixed ones: 2 N forward and
+    /// backward. See [`crate::kernel::reflect`] for the two ways.
+    fn cost(dim: u32, rows: usize) -> f64 {
+        let plan =
+            Arc::new(Plan::new(&Spec { dim, width: 8, mixing: Mixing::Householder, ..Spec::default() }).unwrap());
+        let mut program = record(Name::Step(Memory::Stored), &plan);
+        let applied = Applied::new(&mut program, rows);
+        let (n, rows) = (f64::from(dim), rows as f64);
+        let [blocks, whole] = [8.0 * n * n * rows, 3.0 * n * n * rows + 8.0 * n * n * n];
+        (if applied.by_blocks(0) { blocks } else { whole }) / (2.0 * n * n * rows)
+    }
+
+    /// Whatever the number of columns, trained mixings take a small multiple of the time of fixed ones.
+    #[test]
+    fn the_cost_of_a_step_has_no_cube_of_the_columns() {
+        for dim in [2, 20, 100, 400, 1000] {
+            for rows in [1, 32, 100, 500, 10_000] {
+                assert!(cost(dim, rows) <= 4.2, "{dim} columns, {rows} rows: {}", cost(dim, rows));
+            }
+        }
+        assert!(cost(20, 10_000) < 1.6, "large batches: {}", cost(20, 10_000));
+    }
+
+    #[test]
+    fn only_training_steps_go_by_blocks() {
+        let spec = Spec { dim: 40, width: 8, mixing: Mixing::Householder, ..Spec::default() };
+        let plan = Arc::new(Plan::new(&spec).unwrap());
+        for name in [Name::Encode, Name::Decode, Name::LossGradients(Memory::Stored)] {
+            let mut program = record(name, &plan);
+            let before = program.arena_rows;
+            let applied = Applied::new(&mut program, 1);
+            assert!(!applied.by_blocks(0) && program.arena_rows == before, "{name:?}");
+        }
+    }
+}

@@ -429,24 +429,27 @@ mod tests {
     use crate::plan::Spec;
     use crate::tape::Memory;
 
-    fn trained(threads: usize, steps: u64) -> (Vec<f32>, Vec<usize>) {
+    /// Columns and rows of a batch: one whose mixings are matrices, and one that goes block by block of reflections.
+    const SIZES: [[u32; 2]; 2] = [[5, 1000], [150, 200]];
+
+    fn trained([dim, rows]: [u32; 2], threads: usize, steps: u64) -> (Vec<f32>, Vec<usize>) {
         let mixing = crate::plan::Mixing::Householder;
-        let plan = Arc::new(Plan::new(&Spec { dim: 5, width: 16, mixing, ..Spec::default() }).unwrap());
+        let plan = Arc::new(Plan::new(&Spec { dim, width: 16, mixing, depth: 2, ..Spec::default() }).unwrap());
         let mut session = Engine::cpu_with_threads(threads).unwrap().load(plan.clone()).unwrap();
         let mut weights = vec![0.0; plan.layout.len()];
         crate::rng::fill_normals(1, crate::rng::Stream::InitParameters, 0, 0, &mut weights);
         weights.iter_mut().for_each(|w| *w *= 0.1);
         session.write(Values::Weights, &weights).unwrap();
-        let rows = 1000u32;
-        let mut data = vec![0.0; rows as usize * 5];
+        let mut data = vec![0.0; (rows * dim) as usize];
         crate::rng::fill_normals(2, crate::rng::Stream::Data, 0, 0, &mut data);
         session.set_data(data.into()).unwrap();
         session.set_order(&(0..rows).collect::<Vec<_>>()).unwrap();
-        let id = session.compile(record(Name::Step(Memory::Stored), &plan), rows as usize).unwrap();
+        let rows = rows as usize;
+        let id = session.compile(record(Name::Step(Memory::Stored), &plan), rows).unwrap();
         let mut memory = Vec::new();
         for t in 1..=steps {
             let adam = Adam::default().step(1e-3, t);
-            let job = StepJob { first: 0, rows: rows as usize, noise: 0.1, dropout: 0, seed: 3, step: t as u32, adam };
+            let job = StepJob { first: 0, rows, noise: 0.1, dropout: 0, seed: 3, step: t as u32, adam };
             session.step(id, &job).unwrap();
             memory.push(session.footprint().total());
         }
@@ -456,18 +459,22 @@ mod tests {
 
     #[test]
     fn bits_do_not_depend_on_the_number_of_threads() {
-        let (one, _) = trained(1, 5);
-        assert!(one == trained(1, 5).0, "the same twice");
-        assert!(one == trained(2, 5).0 && one == trained(3, 5).0, "2 and 3 threads");
+        for size in SIZES {
+            let (one, _) = trained(size, 1, 5);
+            assert!(one == trained(size, 1, 5).0, "the same twice");
+            assert!(one == trained(size, 2, 5).0 && one == trained(size, 3, 5).0, "2 and 3 threads");
+        }
     }
 
     #[test]
     fn memory_is_flat_over_many_steps() {
-        let (_, memory) = trained(1, 300);
-        assert!(memory.iter().all(|bytes| *bytes == memory[0]), "{memory:?}");
-        // A thread makes its arena when all others are busy for the first time.
-        let (_, two) = trained(2, 300);
-        assert!(two.is_sorted() && two.iter().max() <= Some(&(2 * memory[0])), "{two:?}");
+        for size in SIZES {
+            let (_, memory) = trained(size, 1, 100);
+            assert!(memory.iter().all(|bytes| *bytes == memory[0]), "{memory:?}");
+            // A thread makes its arena when all others are busy for the first time.
+            let (_, two) = trained(size, 2, 100);
+            assert!(two.is_sorted() && two.iter().max() <= Some(&(2 * memory[0])), "{two:?}");
+        }
     }
 
     /// A program whose operations leave some gradients out finds them zero, whatever ran before.
