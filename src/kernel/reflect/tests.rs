@@ -103,7 +103,6 @@ fn the_gradient_from_that_of_q_agrees_with_f64() {
                 reflections.whole_backward(&q, |i| d_q[i], &mut got);
                 let worst = of_gradients(n, &vectors, &got, &want);
                 // N = 1 has the gradient zero, and so have zero vectors.
-                eprintln!("Q {n} {worst:e}");
                 assert!(if n == 1 { got[0] == 0.0 } else { worst < 5e-6 }, "{level:?}, N = {n}: {worst}");
             }
         }
@@ -167,8 +166,9 @@ fn samples_agree_with_f64() {
                 got.iter_mut().for_each(|g| *g /= 2.0);
                 assert!(deviation(samples(&d).into_iter(), &d_x) < 3e-6);
                 let worst = of_gradients(n, &vectors, &got, &want);
-                eprintln!("S {n} {rows} {worst:e}");
-                assert!(n == 1 || worst < 5e-6, "{level:?}, N = {n}, {rows} samples: {worst}");
+                // N = 1 has the gradient zero, of which rounding is left.
+                let close = if n == 1 { (got[0] * vectors[0]).abs() < 1e-5 } else { worst < 5e-6 };
+                assert!(close, "{level:?}, N = {n}, {rows} samples: {worst}");
             }
         }
     });
