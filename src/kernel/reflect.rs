@@ -32,16 +32,25 @@ mod plain;
 mod tests;
 mod whole;
 
+use std::alloc::{Layout, handle_alloc_error};
+
 use rayon::prelude::*;
 
+use super::memory::Floats;
 use super::product::{self, End, Matrix, Start};
 use super::{LANES, Shape};
 
 /// Reflections of a block.
 pub(crate) const BLOCK: usize = 32;
 
-/// Features of scratch that [`Reflections::apply`] and [`Reflections::backward`] need.
-pub(crate) const SCRATCH: usize = 3 * BLOCK;
+/// Features of scratch that [`Reflections::apply`] needs.
+pub(crate) const APPLY_SCRATCH: usize = 2 * BLOCK;
+
+/// Distance between two unit vectors: an odd number of lane groups, since distances of powers of two would put all of
+/// them into the same cache sets.
+fn pitch(n: usize) -> usize {
+    LANES * (n.div_ceil(LANES) | 1)
+}
 
 /// Whether a training step of `rows` samples applies the reflections to them rather than make Q of them.
 pub(crate) fn by_blocks(rows: usize, n: usize) -> bool {
@@ -51,14 +60,14 @@ pub(crate) fn by_blocks(rows: usize, n: usize) -> bool {
 /// The reflections of one mixing, ready to be applied.
 pub(crate) struct Reflections {
     n: usize,
-    /// Distance between two unit vectors: an odd number of lane groups.
+    /// Distance between two unit vectors.
     pitch: usize,
     /// Unit vectors (N, pitch), zeros behind each; a zero vector stays zero.
-    units: Vec<f32>,
+    units: Floats,
     /// 1 / |v_r|; 0 for a zero vector.
     scales: Vec<f32>,
-    /// -T of each block, row-major.
-    factors: Vec<f32>,
+    /// -T of each block, row-major `[BLOCK, BLOCK]`, with zeros behind what there is.
+    factors: Floats,
     /// Memory of [`whole`] and of [`Reflections::complete`].
     room: Vec<f32>,
     /// The sums K of [`whole`].
@@ -76,20 +85,25 @@ struct Block<'a> {
     units: &'a [f32],
     /// 1 / |v_r| of each.
     scales: &'a [f32],
-    /// -T.
+    /// -T, `[BLOCK, BLOCK]`.
     factor: &'a [f32],
 }
 
 impl Reflections {
     /// Room for the reflections of a mixing of `n` columns.
     pub(crate) fn new(n: usize) -> Self {
-        let pitch = LANES * (n.div_ceil(LANES) | 1);
+        let pitch = pitch(n);
+        // As every other allocation that fails.
+        let zeros = |len: usize| {
+            let layout = || Layout::array::<f32>(len).unwrap_or(Layout::new::<f32>());
+            Floats::zeroed(len).unwrap_or_else(|| handle_alloc_error(layout()))
+        };
         Self {
             n,
             pitch,
-            units: vec![0.0; n * pitch],
+            units: zeros(n * pitch),
             scales: vec![0.0; n],
-            factors: vec![0.0; n.div_ceil(BLOCK) * BLOCK * BLOCK],
+            factors: zeros(n.div_ceil(BLOCK) * BLOCK * BLOCK),
             room: Vec::new(),
             inner: Vec::new(),
         }
@@ -97,7 +111,7 @@ impl Reflections {
 
     /// Bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
-        let all = [&self.units, &self.scales, &self.factors, &self.room, &self.inner];
+        let all = [&*self.units, &self.scales, &*self.factors, &self.room, &self.inner];
         all.iter().map(|values| values.len() * size_of::<f32>()).sum()
     }
 
@@ -129,8 +143,13 @@ impl Reflections {
         let factors = self.factors.chunks_exact(BLOCK * BLOCK);
         units.zip(self.scales.chunks(BLOCK)).zip(factors).enumerate().map(|(b, ((units, scales), factor))| {
             let count = scales.len();
-            Block { count, first: b * BLOCK, units, scales, factor: &factor[..count * count] }
+            Block { count, first: b * BLOCK, units, scales, factor }
         })
+    }
+
+    /// The unit vectors as features, whose samples are the columns.
+    fn columns(&self) -> Shape {
+        Shape { stride: self.pitch, width: self.n.next_multiple_of(LANES), rows: self.n }
     }
 
     /// The matrix of a block's unit vectors.
@@ -201,7 +220,7 @@ fn triangle(dots: &[f32], betas: &[f64], factor: &mut [f32]) {
     }
     for i in 0..m {
         for r in 0..m {
-            factor[i * m + r] = -columns[r * BLOCK + i] as f32;
+            factor[i * BLOCK + r] = -columns[r * BLOCK + i] as f32;
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::buffer::Buffer;
-use crate::kernel::reflect::{SCRATCH, by_blocks};
+use crate::kernel::reflect::{APPLY_SCRATCH, Reflections, by_blocks};
 use crate::plan::Mix;
 use crate::program::{Op, Program, StepOp};
 
@@ -36,10 +36,10 @@ impl Applied {
             _ => None,
         };
         let operations = program.rows.iter().map(operation).collect();
-        let scratch = Buffer { first: program.arena_rows, rows: SCRATCH as u32 };
-        if mixes.contains(&true) {
-            program.arena_rows += scratch.rows;
-        }
+        let needed = |mix: &Mix| APPLY_SCRATCH.max(Reflections::backward_scratch(mix.dim as usize)) as u32;
+        let most = program.plan.mixes().zip(&mixes).filter(|(_, small)| **small).map(|(mix, _)| needed(mix)).max();
+        let scratch = Buffer { first: program.arena_rows, rows: most.unwrap_or(0) };
+        program.arena_rows += scratch.rows;
         Self { mixes, operations, scratch }
     }
 

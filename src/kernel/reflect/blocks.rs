@@ -1,8 +1,9 @@
 //! Reflections applied to the samples of a tile, a block at a time, and back.
 
-use super::{BLOCK, Reflections};
-use crate::kernel::Shape;
+use super::{BLOCK, Reflections, pitch};
 use crate::kernel::product::{self, End, Matrix, Start};
+use crate::kernel::simd::{self, Kernel, Simd};
+use crate::kernel::{LANES, Shape};
 
 /// Where [`Reflections::backward`] sums its gradients.
 pub(crate) struct Sums<'a> {
@@ -22,7 +23,7 @@ impl Reflections {
         self.n / BLOCK * BLOCK * BLOCK + left * left
     }
 
-    /// `x <- Q x`, or `x <- Q^T x`, of samples (N, samples); scratch of [`super::SCRATCH`] features.
+    /// `x <- Q x`, or `x <- Q^T x`, of samples (N, samples); scratch of [`super::APPLY_SCRATCH`] features.
     pub(crate) fn apply(&self, shape: Shape, transpose: bool, x: &mut [f32], scratch: &mut [f32]) {
         let (dots, terms) = scratch.split_at_mut(BLOCK * shape.stride);
         let mut each = |block| {
@@ -32,40 +33,69 @@ impl Reflections {
         if transpose { self.blocks().for_each(&mut each) } else { self.blocks().rev().for_each(&mut each) }
     }
 
-    /// Backward of `y = Q x`: turns `d`, the gradient of y, into that of x, and sums the gradient of the vectors. What
-    /// was y is scratch afterwards; so is `d` if nobody wants it. Padding of `d` must be zero.
+    /// Features of scratch that [`Reflections::backward`] needs for tiles of any width: y and d, the gradients of a
+    /// block, and three kinds of coefficients.
+    pub(crate) fn backward_scratch(n: usize) -> usize {
+        2 * pitch(n) + (BLOCK / LANES) * pitch(n) + 6 * BLOCK
+    }
+
+    /// Backward of `y = Q x`: turns `d`, the gradient of y, into that of x if somebody wants it, and sums the gradient of
+    /// the vectors. Padding of `d` must be zero. Scratch of [`Reflections::backward_scratch`] features.
+    ///
+    /// All samples of y and then of d are turned about, so that the columns lie side by side as they do in the vectors.
+    /// So one product does for both of them, and none has to turn them about for itself.
     pub(crate) fn backward(
         &self,
         shape: Shape,
-        y: &mut [f32],
+        y: &[f32],
         d: &mut [f32],
         wanted: bool,
         scratch: &mut [f32],
         sums: &mut Sums<'_>,
     ) {
-        let stride = shape.stride;
-        let (dots, terms) = scratch.split_at_mut(BLOCK * stride);
-        let (of_y, of_d) = terms.split_at_mut(BLOCK * stride);
+        let Self { n, pitch, .. } = *self;
+        let (width, columns) = (shape.width, self.columns());
+        let (both, rest) = scratch.split_at_mut(2 * width * pitch);
+        let (gradient, rest) = rest.split_at_mut(BLOCK * pitch);
+        let (dots, rest) = rest.split_at_mut(2 * width * BLOCK);
+        let (terms, rest) = rest.split_at_mut(2 * width * BLOCK);
+        let swapped = &mut rest[..2 * width * BLOCK];
+        let half = width * BLOCK;
+        turn(y, shape.stride, [n, width], both, pitch);
+        turn(d, shape.stride, [n, width], &mut both[width * pitch..], pitch);
         for block in self.blocks() {
             let m = block.count;
-            self.coefficients(shape, &block, true, y, dots, of_y);
-            self.coefficients(shape, &block, true, d, dots, of_d);
+            let lanes = Shape { stride: BLOCK, width: m.next_multiple_of(LANES), rows: m };
+            let square = Matrix { outputs: 2 * width, inputs: m, pitch: BLOCK };
+            product::weight_gradient(columns, square, both, block.units, dots, None, true);
+            product::forward(lanes, square, dots, block.factor, terms, Start::Zero, End::Linear);
+            let (of_y, of_d) = terms.split_at(half);
             // Both are negative here, so their products are not.
-            let inner = &mut sums.inner[block.first * BLOCK..][..m * m];
-            product::weight_gradient(shape, Matrix::whole(m, m), of_d, of_y, inner, None, sums.fresh);
-            let d_vectors = &mut sums.vectors[block.first * self.n..][..m * self.n];
-            let whole = Matrix::whole(m, self.n);
-            scaled(shape, block.scales, -1.0, of_y, dots);
-            product::weight_gradient(shape, whole, dots, d, d_vectors, None, sums.fresh);
-            scaled(shape, block.scales, 1.0, of_d, dots);
-            product::weight_gradient(shape, whole, dots, y, d_vectors, None, false);
-            let last = block.first + m == self.n;
-            if !last {
-                self.subtract(shape, &block, of_y, y);
+            let mut inner = [0.0; BLOCK * BLOCK];
+            let one = Matrix { outputs: width, ..square };
+            product::data_gradient(lanes, one, of_d, of_y, &mut inner, Start::Zero, End::Linear);
+            let to = &mut sums.inner[block.first * BLOCK..][..m * m];
+            for (to, from) in to.chunks_exact_mut(m).zip(inner.chunks_exact(BLOCK)) {
+                put(to, from, 1.0, sums.fresh);
             }
-            if !last || wanted {
-                self.subtract(shape, &block, of_d, d);
+
+            let (with_y, with_d) = swapped.split_at_mut(half);
+            with_y.copy_from_slice(of_d);
+            with_d.iter_mut().zip(of_y).for_each(|(to, term)| *to = -term);
+            product::data_gradient(columns, square, swapped, both, gradient, Start::Zero, End::Linear);
+            let to = &mut sums.vectors[block.first * n..][..m * n];
+            let each = to.chunks_exact_mut(n).zip(gradient.chunks_exact(pitch)).zip(block.scales);
+            each.for_each(|((to, from), &scale)| put(to, from, scale, sums.fresh));
+
+            if block.first + m < n {
+                product::forward(columns, square, terms, block.units, both, Start::Add, End::Linear);
+            } else if wanted {
+                let d = &mut both[width * pitch..];
+                product::forward(columns, one, of_d, block.units, d, Start::Add, End::Linear);
             }
+        }
+        if wanted {
+            turn(&both[width * pitch..], pitch, [width, n], d, shape.stride);
         }
     }
 
@@ -80,7 +110,8 @@ impl Reflections {
         terms: &mut [f32],
     ) {
         product::forward(shape, self.matrix(block), block.units, x, dots, Start::Zero, End::Linear);
-        let (square, factor) = (Matrix::whole(block.count, block.count), block.factor);
+        let square = Matrix { outputs: block.count, inputs: block.count, pitch: BLOCK };
+        let factor = block.factor;
         if transpose {
             product::data_gradient(shape, square, factor, dots, terms, Start::Zero, End::Linear);
         } else {
@@ -94,10 +125,56 @@ impl Reflections {
     }
 }
 
-/// Every feature times `sign` and a number of its own.
-fn scaled(shape: Shape, by: &[f32], sign: f32, from: &[f32], to: &mut [f32]) {
-    for (i, by) in by.iter().enumerate() {
-        let by = sign * by;
-        shape.row_mut(to, i).iter_mut().zip(shape.row(from, i)).for_each(|(to, from)| *to = by * from);
+/// Sets values to others times a number, or adds them.
+fn put(to: &mut [f32], from: &[f32], by: f32, fresh: bool) {
+    if fresh {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = by * from);
+    } else {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to += by * from);
+    }
+}
+
+/// Turns about some rows of values, so that value j of row i goes to value i of row j; `sizes` are the rows and the values
+/// of a row. Up to whole groups of lanes there are zeros behind the values.
+fn turn(from: &[f32], from_stride: usize, sizes: [usize; 2], to: &mut [f32], to_stride: usize) {
+    simd::run(Turn { from, from_stride, sizes, to, to_stride });
+}
+
+struct Turn<'a> {
+    from: &'a [f32],
+    from_stride: usize,
+    sizes: [usize; 2],
+    to: &'a mut [f32],
+    to_stride: usize,
+}
+
+impl Kernel for Turn<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Self { from, from_stride, sizes: [rows, values], to, to_stride } = self;
+        let (all_rows, all_values) = (rows.next_multiple_of(LANES), values.next_multiple_of(S::WIDTH));
+        assert!(all_rows <= to_stride && all_values <= from_stride);
+        assert!((rows - 1) * from_stride + all_values <= from.len());
+        assert!((values - 1) * to_stride + all_rows <= to.len());
+        for i in (0..all_rows).step_by(S::WIDTH) {
+            let rows = rows.saturating_sub(i).min(S::WIDTH);
+            for j in (0..values).step_by(S::WIDTH) {
+                let (here, there) = (i * from_stride + j, j * to_stride + i);
+                // SAFETY: the assertions bound the last of the values that exist, and those up to whole vectors beside
+                // them. Only of rows that exist values are read or written: what is left over goes by a room of its own.
+                unsafe {
+                    let from = from.as_ptr().wrapping_add(here);
+                    if values - j >= S::WIDTH {
+                        S::transpose(from, from_stride, rows, to.as_mut_ptr().add(there), to_stride);
+                    } else {
+                        let mut room = [0.0; LANES * LANES];
+                        S::transpose(from, from_stride, rows, room.as_mut_ptr(), LANES);
+                        for (k, room) in room.chunks_exact(LANES).enumerate().take(values - j) {
+                            to[there + k * to_stride..][..S::WIDTH].copy_from_slice(&room[..S::WIDTH]);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

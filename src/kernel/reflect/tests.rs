@@ -72,8 +72,13 @@ fn q_agrees_with_f64_and_is_orthogonal() {
                 let q = q_of(n, &vectors);
                 let mut plain = Plain::default();
                 plain.product(n, &vectors);
-                let worst = deviation(q.iter().map(|&q| f64::from(q)), &plain.m);
-                assert!(worst < 2e-6, "{level:?}, N = {n}: {worst}");
+                let mut by_blocks = vec![f32::NAN; n * n];
+                ready(n, &vectors).whole_by_blocks(&mut by_blocks);
+                // In f64 there is the rounding of Q, and that of the unit vectors.
+                for (got, bound) in [(&q, if n <= 64 { 5e-7 } else { 2e-6 }), (&by_blocks, 2e-6)] {
+                    let worst = deviation(got.iter().map(|&q| f64::from(q)), &plain.m);
+                    assert!(worst < bound, "{level:?}, N = {n}: {worst}");
+                }
                 let mut worst: f64 = 0.0;
                 for (i, a) in q.chunks_exact(n).enumerate() {
                     for (j, b) in q.chunks_exact(n).enumerate().take(i + 1) {
@@ -82,7 +87,8 @@ fn q_agrees_with_f64_and_is_orthogonal() {
                         worst = if off <= worst { worst } else { off };
                     }
                 }
-                assert!(worst < 1e-6, "{level:?}, N = {n}: Q Q^T is {worst} from the identity");
+                let bound = if n <= 64 { 2e-7 } else { 1e-6 };
+                assert!(worst < bound, "{level:?}, N = {n}: Q Q^T is {worst} from the identity");
             }
         }
     });
@@ -135,7 +141,7 @@ fn samples_agree_with_f64() {
                 let samples = |tile: &[f32]| -> Vec<f64> {
                     tile.chunks_exact(48).flat_map(|row| row[..rows].iter().map(|&v| v.into())).collect()
                 };
-                let (mut y, mut scratch) = (x.clone(), vec![f32::NAN; SCRATCH * 48]);
+                let (mut y, mut scratch) = (x.clone(), vec![f32::NAN; (Reflections::backward_scratch(n)) * 48]);
                 reflections.apply(shape, false, &mut y, &mut scratch);
                 let mut back = d_y.clone();
                 reflections.apply(shape, true, &mut back, &mut scratch);
@@ -159,7 +165,7 @@ fn samples_agree_with_f64() {
                 for fresh in [true, false] {
                     d = d_y.clone();
                     let mut sums = Sums { vectors: &mut got, inner: &mut inner, fresh };
-                    reflections.backward(shape, &mut y.clone(), &mut d, true, &mut scratch, &mut sums);
+                    reflections.backward(shape, &y, &mut d, true, &mut scratch, &mut sums);
                 }
                 let mut reflections = reflections;
                 reflections.complete(|i| inner[i], &mut got);

@@ -4,8 +4,13 @@
 use rayon::prelude::*;
 
 use super::blocks::Sums;
-use super::{Reflections, SCRATCH};
+use super::{APPLY_SCRATCH, Reflections};
+use crate::kernel::simd::{self, Kernel, Simd};
 use crate::kernel::{LANES, Shape};
+
+/// Most columns whose Q is worked out in f64. It takes next to nothing for so few, and what an inverse by Q^T rounds, in
+/// rows that are computed again as in samples, is the rounding of Q alone.
+const EXACT: usize = 64;
 
 /// Most columns that are computed at a time.
 const COLUMNS: usize = 144;
@@ -39,8 +44,16 @@ impl Panels {
 impl Reflections {
     /// Q, row-major `[n, n]`.
     pub(crate) fn whole(&mut self, q: &mut [f32]) {
+        if self.n <= EXACT {
+            simd::run(Exact { n: self.n, pitch: self.pitch, units: &self.units, q });
+        } else {
+            self.whole_by_blocks(q);
+        }
+    }
+
+    pub(super) fn whole_by_blocks(&mut self, q: &mut [f32]) {
         let panels = Panels::new(self.n);
-        let len = (self.n + SCRATCH) * panels.panel(0).1.stride;
+        let len = (self.n + APPLY_SCRATCH) * panels.panel(0).1.stride;
         let mut room = self.take_room(panels.count() * len);
         room.par_chunks_mut(len).take(panels.count()).enumerate().for_each(|(p, room)| {
             let (first, shape) = panels.panel(p);
@@ -64,7 +77,7 @@ impl Reflections {
         let n = self.n;
         let panels = Panels::new(n);
         let stride = panels.panel(0).1.stride;
-        let mut room = self.take_room((2 * n + SCRATCH) * stride);
+        let mut room = self.take_room((2 * n + Self::backward_scratch(n)) * stride);
         let mut inner = std::mem::take(&mut self.inner);
         inner.resize(self.inner_len(), 0.0);
         inner.fill(0.0);
@@ -93,5 +106,44 @@ impl Reflections {
         let mut room = std::mem::take(&mut self.room);
         room.resize(room.len().max(len), 0.0);
         room
+    }
+}
+
+/// Q in f64, one reflection after the other, from the unit vectors with the lengths that they have.
+struct Exact<'a> {
+    n: usize,
+    pitch: usize,
+    units: &'a [f32],
+    q: &'a mut [f32],
+}
+
+impl Kernel for Exact<'_> {
+    // Plain loops, which the compiler turns into vectors of the instruction set.
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Self { n, pitch, units, q } = self;
+        let mut rows = [[0.0f64; EXACT]; EXACT];
+        let rows = &mut rows[..n];
+        let width = n.next_multiple_of(8);
+        rows.iter_mut().enumerate().for_each(|(i, row)| row[i] = 1.0);
+        for u in units.chunks_exact(pitch).take(n).rev() {
+            let square: f64 = u.iter().map(|&u| f64::from(u) * f64::from(u)).sum();
+            if square == 0.0 {
+                continue;
+            }
+            // H = I - 2 / |u|^2 u u^T.
+            let mut dots = [0.0f64; EXACT];
+            for (row, &u) in rows.iter().zip(u) {
+                let u = f64::from(u);
+                dots[..width].iter_mut().zip(&row[..width]).for_each(|(dot, q)| *dot += u * q);
+            }
+            for (row, &u) in rows.iter_mut().zip(u) {
+                let by = 2.0 / square * f64::from(u);
+                row[..width].iter_mut().zip(&dots[..width]).for_each(|(q, dot)| *q -= by * dot);
+            }
+        }
+        for (q, row) in q.chunks_exact_mut(n).zip(rows) {
+            q.iter_mut().zip(row).for_each(|(q, row)| *q = *row as f32);
+        }
     }
 }
