@@ -11,7 +11,7 @@
 //! `d y^T - y d^T` over the samples, u_1 has the gradient `2 S u_1`, and the rest of Q sees `H_1 S H_1`. For a block,
 //! with `a = T^T U y` and `e = T^T U d`, all of its vectors together have the gradient
 //! `a d^T - e y^T - K^T U`, K what of `e a^T - a e^T` lies above the diagonal. Then x and its gradient take the places
-//! of y and d: `y <- y - U^T a`, `d <- d - U^T e`. Four products each of which reads U or the gradients once; K has a few
+//! of y and d: `y <- y - U^T a`, `d <- d - U^T e`. Three products of both together ([`blocks`]); K has a few
 //! values, so the last term waits until all samples are summed ([`Reflections::complete`]).
 //!
 //! # Two ways
@@ -21,9 +21,10 @@
 //! training step makes a matrix where the batch is large ([`by_blocks`]); everything else does, as Q stays the same
 //! until the weights change.
 //!
-//! Least user time of a training step on one thread, 8 blocks of width 64, with AVX-512, on a busy machine: 100 columns
-//! in batches of 100 took 50 ms one reflection at a time, 27 now, and 21 with fixed mixing; 400 columns 1950, 184 and
-//! 117 (91 when less busy). 100 columns in batches of 1000, where Q is a matrix: 252, and 206 with fixed mixing.
+//! User time of a training step on one thread, 8 blocks of width 64, with AVX-512, on a busy machine. Batches of 90: 400
+//! columns 70 ms, and 43 with fixed mixing; 100 columns 10.2 and 7.5. Where y and its gradient went their own ways
+//! backward, each turned about once more for every block: 400 columns 77 ms in the same minutes. In batches of 1000, where
+//! Q is a matrix, an earlier version took 252 ms for 100 columns, and 206 with fixed mixing.
 
 pub(crate) mod blocks;
 #[cfg(test)]
