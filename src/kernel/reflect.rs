@@ -113,7 +113,7 @@ impl Reflections {
     /// Bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
         let all = [&*self.units, &self.scales, &*self.factors, &self.room, &self.inner];
-        all.iter().map(|values| values.len() * size_of::<f32>()).sum()
+        all.iter().map(|values| size_of_val(*values)).sum()
     }
 
     /// Takes the reflection vectors, row-major `[n, n]` (row r is v_r). A zero vector reflects nothing.
