@@ -5,11 +5,11 @@ use hintflow::data::Table;
 
 use crate::tool::Place;
 
-const SMALL: &str = "--device cpu --epochs 4 --set model.blocks=2 --set model.width=8";
+pub(crate) const SMALL: &str = "--device cpu --epochs 4 --set model.blocks=2 --set model.width=8";
 
 impl Place {
     /// Conditions `u`, `v` in `y.csv` and two columns of x in `x.csv`; both in `both.csv`.
-    fn pairs(&self, rows: usize) {
+    pub(crate) fn pairs(&self, rows: usize) {
         let line = |i: usize| {
             let t = i as f64 / rows as f64;
             let (u, v) = ((17.0 * t).sin(), (31.0 * t).cos());
@@ -34,7 +34,7 @@ impl Place {
     }
 
     /// What `log-prob` prints, a number a row.
-    fn densities(&self, line: &str) -> Vec<f64> {
+    pub(crate) fn densities(&self, line: &str) -> Vec<f64> {
         self.line(&format!("log-prob {line} --device cpu")).good().stdout.lines().map(|l| l.parse().unwrap()).collect()
     }
 }
@@ -66,36 +66,6 @@ fn conditions_come_from_a_file_or_from_columns() {
     assert_eq!(place.read("again/model.safetensors"), model);
     let manifest: serde_json::Value = serde_json::from_str(&place.text("hint/manifest.json")).unwrap();
     assert_eq!(manifest["status"], "finished");
-}
-
-/// Column `b` follows `u` but for noise, `a` follows neither condition linearly.
-#[test]
-fn a_regression_is_told_checked_carried_on_and_can_be_turned_off() {
-    let place = Place::new();
-    place.pairs(200);
-    let train = |out: &str, more: &str| {
-        let line = format!("train x.csv --given y.csv --set model.kind=hint --out {out} {SMALL} {more}");
-        place.line(&line).good().stderr
-    };
-    let told = train("with", "");
-    assert!(told.contains("regression on the conditions, of b (R² 9"), "{told}");
-    let off = "--set data.regression=false";
-    let told = train("without", off);
-    assert!(!told.contains("regression"), "{told}");
-    assert_ne!(place.densities("with x.csv --given y.csv"), place.densities("without x.csv --given y.csv"));
-    // What begins with the model keeps it.
-    let line = format!("train x.csv --given y.csv --init with --out no {off}");
-    place.line(&line).fails(2, &["data.regression", "leave it out"]);
-    train("on", "--init with");
-    let text =
-        |run: &str| String::from_utf8_lossy(&place.read(format!("{run}/model.safetensors"))[..4000]).into_owned();
-    assert!(
-        text("on").contains("regression")
-            && text("with").contains("regression")
-            && !text("without").contains("regression")
-    );
-    let done = place.line("check with x.csv --given y.csv --all --device cpu").good();
-    assert!(done.stdout.contains("ok") && !done.stdout.contains("FAILED"), "{}", done.stdout);
 }
 
 #[test]

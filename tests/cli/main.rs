@@ -9,6 +9,7 @@ mod conditional;
 mod density;
 mod fixtures;
 mod paper;
+mod regression;
 mod resume;
 mod settings;
 mod tool;
