@@ -65,11 +65,14 @@
 //!
 //! Same seed and same engine give the same bits, on the CPU for any number of threads and a given instruction set (the
 //! best of the processor, or a lower one that `HINTFLOW_SIMD` names: `avx512`, `avx2`, `portable`). Both engines are
-//! tested against an independent implementation in `f64` (`tests/common/oracle.rs`) for every operation and whole
+//! tested against an independent implementation in `f64` (`tests/it/common/oracle.rs`) for every operation and whole
 //! models.
 
 pub mod bench;
 mod buffer;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 pub mod config;
 pub mod data;
 pub mod engine;
@@ -88,6 +91,14 @@ pub mod report;
 pub mod rng;
 mod tape;
 pub mod train;
+
+#[cfg(test)]
+#[path = "../tests/rooms/mod.rs"]
+mod rooms;
+
+// Tests of rooms name the crate as everyone else does.
+#[cfg(test)]
+extern crate self as hintflow;
 
 pub use engine::Engine;
 pub use error::{Error, Result};

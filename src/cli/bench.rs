@@ -3,15 +3,15 @@
 use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hintflow::Engine;
-use hintflow::bench::{
+use crate::Engine;
+use crate::bench::{
     Bench as Timed, CASES, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread, StepTiming,
     Subject,
 };
-use hintflow::engine::Footprint;
-use hintflow::flow::Memory;
-use hintflow::plan::ConditionOn;
-use hintflow::report::grouped;
+use crate::engine::Footprint;
+use crate::flow::Memory;
+use crate::plan::ConditionOn;
+use crate::report::grouped;
 
 use super::device::{self, DeviceArgs};
 use super::{Done, output};
@@ -135,7 +135,7 @@ impl Bench {
                 output::line(&if json { serde_json::to_string(&timing)? } else { step_text(&timing) })?;
                 Ok(())
             }),
-            What::Sample(Options { memory: Some(_), .. }) => Err(hintflow::Error::config(
+            What::Sample(Options { memory: Some(_), .. }) => Err(crate::Error::config(
                 "--memory",
                 "is for training steps, since drawing samples keeps nothing; leave it out",
             )
@@ -180,14 +180,14 @@ impl Bench {
 
 impl Options {
     /// What a training step keeps: by the flag, else by the environment, as for `train`.
-    fn memory(&self) -> hintflow::Result<Memory> {
+    fn memory(&self) -> crate::Result<Memory> {
         const VARIABLE: &str = "HINTFLOW_TRAIN__MEMORY";
         match (self.memory, device::variable(VARIABLE)?) {
             (Some(activations), _) => Ok(activations.into()),
             (None, None) => Ok(Memory::default()),
             (None, Some(text)) => Activations::from_str(text.trim(), false)
                 .map(Memory::from)
-                .map_err(|_| hintflow::Error::config(VARIABLE, format!("must be stored or reversible, is `{text}`"))),
+                .map_err(|_| crate::Error::config(VARIABLE, format!("must be stored or reversible, is `{text}`"))),
         }
     }
 
@@ -197,7 +197,7 @@ impl Options {
             "all" => CASES.map(|case| case.name).to_vec(),
             name => vec![name],
         });
-        let cases = names.map(Case::named).collect::<hintflow::Result<Vec<_>>>()?;
+        let cases = names.map(Case::named).collect::<crate::Result<Vec<_>>>()?;
         let engine: Engine = self.device.open()?;
         let effort = Effort { seconds: self.seconds, repeats: self.repeat.map(|repeat| repeat as usize) };
         for case in cases {

@@ -5,13 +5,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::side_by_side;
-use hintflow::eval::density::{ASTRONOMICAL, BEYOND, Density};
-use hintflow::eval::normal::{Bound, Shape, Verdict};
-use hintflow::flow::density::{Scored, Which, describe, samples_to_draw};
-use hintflow::plan::Kind;
-use hintflow::train::density::not_trained_on;
-use hintflow::{Flow, Result};
+use crate::data::side_by_side;
+use crate::eval::density::{ASTRONOMICAL, BEYOND, Density};
+use crate::eval::normal::{Bound, Shape, Verdict};
+use crate::flow::density::{Scored, Which, describe, samples_to_draw};
+use crate::plan::Kind;
+use crate::train::density::not_trained_on;
+use crate::{Flow, Result};
 
 mod derivatives;
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::data::{Table, check_table_output, side_by_side, write_table};
-use hintflow::plan::Kind;
-use hintflow::{Error, Flow, Result};
+use crate::data::{Table, check_table_output, side_by_side, write_table};
+use crate::plan::Kind;
+use crate::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};

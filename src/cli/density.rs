@@ -1,6 +1,6 @@
 //! The last words about densities, of every command that scores rows.
 
-use hintflow::eval::density::Density;
+use crate::eval::density::Density;
 
 /// Samples drawn to go with some rows, at most.
 pub(super) const SAMPLES: usize = 10_000;

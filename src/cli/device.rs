@@ -3,9 +3,9 @@
 use std::env::VarError;
 
 use clap::Args;
-use hintflow::config::MOST_THREADS;
-use hintflow::engine::Engine;
-use hintflow::{Error, Result};
+use crate::config::MOST_THREADS;
+use crate::engine::Engine;
+use crate::{Error, Result};
 
 /// Options of every command that computes.
 #[derive(Args, Clone, Debug, Default)]

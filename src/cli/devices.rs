@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
-use hintflow::engine::DeviceInfo;
-use hintflow::engine::gpu::{AdapterInfo, adapters};
+use crate::engine::DeviceInfo;
+use crate::engine::gpu::{AdapterInfo, adapters};
 
 use super::device;
 use super::{Done, output};

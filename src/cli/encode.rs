@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::{check_table_output, side_by_side, write_table, write_vector};
-use hintflow::flow::Encoded;
-use hintflow::plan::Kind;
-use hintflow::{Flow, Result};
+use crate::data::{check_table_output, side_by_side, write_table, write_vector};
+use crate::flow::Encoded;
+use crate::plan::Kind;
+use crate::{Flow, Result};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};

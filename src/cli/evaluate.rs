@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::measure::{self, Metric, Protocol, Scores};
-use hintflow::report::grouped;
-use hintflow::train::folder::read_model;
-use hintflow::train::{Dataset, density, run};
-use hintflow::{Error, Flow};
+use crate::measure::{self, Metric, Protocol, Scores};
+use crate::report::grouped;
+use crate::train::folder::read_model;
+use crate::train::{Dataset, density, run};
+use crate::{Error, Flow};
 use indicatif::ProgressBar;
 
 use super::density::{SAMPLES, warn};

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use hintflow::data::{Table, Units, check_table_output, write_vector};
-use hintflow::flow::density::{Scored, Which, describe, samples_to_draw};
-use hintflow::plan::Kind;
-use hintflow::{Error, Flow, Result};
+use crate::data::{Table, Units, check_table_output, write_vector};
+use crate::flow::density::{Scored, Which, describe, samples_to_draw};
+use crate::plan::Kind;
+use crate::{Error, Flow, Result};
 
 use super::density::SAMPLES;
 use super::device::DeviceArgs;

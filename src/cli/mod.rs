@@ -75,8 +75,28 @@ enum Command {
     Bench(bench::Bench),
 }
 
+/// The whole program.
+pub fn main() -> ExitCode {
+    quiet_mesa();
+    run()
+}
+
+/// Keeps Mesa's Vulkan layer that sorts devices by the display they drive from looking for a display: without a session
+/// it prints an error of its own on every look at the adapters.
+#[cfg(target_os = "linux")]
+fn quiet_mesa() {
+    let set = |name| std::env::var_os(name).is_some();
+    if !set("XDG_RUNTIME_DIR") && !set("MESA_VK_DEVICE_SELECT") {
+        // SAFETY: no other thread runs yet that could read the environment.
+        unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn quiet_mesa() {}
+
 /// Parses the command line and runs it.
-pub(crate) fn run() -> ExitCode {
+fn run() -> ExitCode {
     let cli = Cli::parse();
     logging::start(cli.log.quiet, cli.log.verbose);
     let quiet = cli.log.quiet;
@@ -104,7 +124,7 @@ pub(crate) fn run() -> ExitCode {
             } else {
                 error.to_string()
             });
-            ExitCode::from(error.downcast_ref::<hintflow::Error>().map_or(1, hintflow::Error::exit_code))
+            ExitCode::from(error.downcast_ref::<crate::Error>().map_or(1, crate::Error::exit_code))
         }
     }
 }

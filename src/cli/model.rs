@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::config::{Columns, Given};
-use hintflow::data::{Table, Units};
-use hintflow::plan::Kind;
-use hintflow::train::folder::read_model;
-use hintflow::{Error, Flow, Result};
+use crate::config::{Columns, Given};
+use crate::data::{Table, Units};
+use crate::plan::Kind;
+use crate::train::folder::read_model;
+use crate::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 

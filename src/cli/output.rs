@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use hintflow::data::csv::csv_to;
-use hintflow::{Error, Flow, Result};
+use crate::data::csv::csv_to;
+use crate::{Error, Flow, Result};
 
 /// A buffered stdout. Call [`finish`] on it.
 pub(super) fn stdout() -> BufWriter<io::StdoutLock<'static>> {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use hintflow::Result;
-use hintflow::paper::{self, Item, Request, Watcher};
-use hintflow::train::run::{Observer, Start};
-use hintflow::train::{EpochReport, Progress};
+use crate::Result;
+use crate::paper::{self, Item, Request, Watcher};
+use crate::train::run::{Observer, Start};
+use crate::train::{EpochReport, Progress};
 use indicatif::ProgressBar;
 
 use super::device::DeviceArgs;

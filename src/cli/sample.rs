@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hintflow::data::table::with_group;
-use hintflow::data::{Table, check_table_output, side_by_side, write_groups, write_table};
-use hintflow::plan::Kind;
-use hintflow::{Error, Flow, Result};
+use crate::data::table::with_group;
+use crate::data::{Table, check_table_output, side_by_side, write_groups, write_table};
+use crate::plan::Kind;
+use crate::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 use super::{Done, model, output, trust};

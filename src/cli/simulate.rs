@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use hintflow::Error;
-use hintflow::data::lens::Outline;
-use hintflow::data::{Shapes, check_table_output};
+use crate::Error;
+use crate::data::lens::Outline;
+use crate::data::{Shapes, check_table_output};
 
 use super::{Done, output};
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hintflow::config::{Config, Layers, Preset, keys};
-use hintflow::data::uci::Uci;
-use hintflow::train::folder::RunFolder;
-use hintflow::train::run::{self, Options};
-use hintflow::{Error, Result};
+use crate::config::{Config, Layers, Preset, keys};
+use crate::data::uci::Uci;
+use crate::train::folder::RunFolder;
+use crate::train::run::{self, Options};
+use crate::{Error, Result};
 
 use super::device::{self, DeviceArgs};
 use super::progress::Shown;
@@ -257,7 +257,7 @@ fn dry_run(config: &mut Config) -> Done {
         data.train_rows(),
         data.test_rows()
     );
-    tracing::info!("model: {} parameters, width {}", hintflow::plan::budget::parameters(&spec), spec.width);
+    tracing::info!("model: {} parameters, width {}", crate::plan::budget::parameters(&spec), spec.width);
     tracing::info!("train: {steps} steps of {} rows", train.batch.unwrap_or(0));
     output::line(config.to_toml()?.trim_end())?;
     Ok(0)

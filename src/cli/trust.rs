@@ -3,9 +3,9 @@
 //! The density of y, which a `hint` knows, tells. Of other models the standardisation does, of each condition by
 //! itself: it sees what is far out, and not a combination that never was.
 
-use hintflow::data::{Table, Units};
-use hintflow::plan::Kind;
-use hintflow::{Flow, Result};
+use crate::data::{Table, Units};
+use crate::plan::Kind;
+use crate::{Flow, Result};
 
 /// Observations rarer than this share of the training rows are warned of.
 const RARE: f64 = 0.001;

@@ -1,8 +1,8 @@
 //! Derivatives of the way to z, in the backward pass and by steps, and the scales in which errors are measured.
 
-use hintflow::data::Units;
-use hintflow::flow::Given;
-use hintflow::{Flow, Result};
+use crate::data::Units;
+use crate::flow::Given;
+use crate::{Flow, Result};
 
 /// dz/dx at one row, row-major (N, N), from the backward pass.
 ///

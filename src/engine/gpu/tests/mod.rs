@@ -17,7 +17,7 @@ mod spline;
 mod training;
 
 /// The comparison of the integration tests, and tested there (`tests/helpers.rs`).
-#[path = "../../../../tests/common/compare.rs"]
+#[path = "../../../../tests/it/common/compare.rs"]
 mod compare;
 
 use std::sync::Arc;

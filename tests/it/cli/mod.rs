@@ -1,8 +1,5 @@
 //! The command line as a user meets it: every command, every kind of bad input, stopping and resuming.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod bad_input;
 mod commands;
 mod conditional;

@@ -1,9 +1,8 @@
 //! Trained posteriors against known ones: a linear-Gaussian problem, whose posterior is a formula, and units that
 //! change.
 
-mod common;
 
-use common::engines;
+use crate::rooms::common::engines;
 use hintflow::Flow;
 use hintflow::config::{Columns, Config, Given, preset};
 use hintflow::data::units::Regression;

@@ -6,11 +6,11 @@ use hintflow::data::Table;
 use hintflow::train::{Dataset, Trainer};
 use hintflow::{Engine, Flow};
 
-use super::common::engines;
-use super::common::fixture::write_model;
-use super::common::oracle::{Mixing, Model, Spec};
-use super::common::random::{random_model, random_rows};
-use super::common::whole::assert_close_on_the_whole;
+use crate::rooms::common::engines;
+use crate::rooms::common::fixture::write_model;
+use crate::rooms::common::oracle::{Mixing, Model, Spec};
+use crate::rooms::common::random::{random_model, random_rows};
+use crate::rooms::common::whole::assert_close_on_the_whole;
 
 /// What the first step of a training on all of the rows takes for the gradients, by the names of the weights.
 fn gradients(model: &Model, rows: &[f32], memory: Memory, engine: &Engine) -> Vec<(String, Vec<f64>)> {

@@ -12,7 +12,7 @@ use hintflow::train::checkpoint::{Checkpoint, Store};
 use hintflow::train::run::{self, Observer, Options, Outcome};
 use hintflow::train::{Cooldown, Dataset, Kept, Progress, State, Trainer};
 
-use super::common::engines;
+use crate::rooms::common::engines;
 use super::{advance, flow, settings, through_a_file};
 
 /// Settings whose best epoch is early: few rows for a wide model, and no noise to hold it back.

@@ -3,13 +3,12 @@
 //! `HINTFLOW_PYTHON` names the interpreter, which must have NumPy; without it `python3` and `python` are tried. Where
 //! there is none the tests fail, unless `HINTFLOW_PYTHON=none` says that this is wanted.
 
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::compare::{Tolerance, assert_close};
-use common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read};
+use crate::rooms::common::compare::{Tolerance, assert_close};
+use crate::rooms::common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read};
 use hintflow::data::units::{Regression, Wishes};
 use hintflow::data::{Bounds, ColumnSetting, Units, write_table};
 use hintflow::{Engine, Flow};

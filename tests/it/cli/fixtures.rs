@@ -5,7 +5,7 @@ use hintflow::flow::ModelFile;
 
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::fixture::Fixture;
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 /// The paper's optimiser, which the fixtures have and tables with splines have not.
 const PAPER: [&str; 8] = [

@@ -1,6 +1,5 @@
 //! The shared helpers are themselves tested: the comparison, Jacobians, determinants, random models and rows.
 
-mod common;
 
 /// The comparison helper fails where it must.
 mod comparison {

@@ -3,7 +3,7 @@
 
 use hintflow::data::Table;
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 pub(crate) const SMALL: &str = "--device cpu --epochs 4 --set model.blocks=2 --set model.width=8";
 

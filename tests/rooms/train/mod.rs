@@ -1,14 +1,12 @@
 //! The trainer without files: n + m steps with a checkpoint between are n + m steps without, on every engine.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod mixing;
 mod patience;
 mod retry;
 
 use std::sync::atomic::AtomicBool;
 
-use common::engines;
+use crate::rooms::common::engines;
 use hintflow::config::{Config, Fall, Keep, Memory, Model, ScaleKind, preset};
 use hintflow::data::Table;
 use hintflow::flow::FlowBuilder;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 /// A training of a few seconds: mixing that is trained, noise, shuffling, a batch that does not divide the rows.
 const TRAIN: &str = "train table.csv --device cpu --threads 2 --set model.width=8 --set model.mixing=householder \

@@ -1,6 +1,6 @@
 //! Settings on the way from files, environment and flags into a run.
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 /// The value of a key in the settings that a dry run prints.
 fn resolved(place: &Place, line: &str, variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> + use<> {
@@ -246,7 +246,7 @@ fn misspelt_and_contradicting_settings_are_usage_errors() {
 #[test]
 fn a_timed_step_keeps_what_the_setting_says() {
     let place = Place::new();
-    let run = |memory: &str, more: &[&str]| -> crate::tool::Done {
+    let run = |memory: &str, more: &[&str]| -> crate::cli::tool::Done {
         let line = "bench step --case small --repeat 1 --json --device cpu".split(' ');
         let args: Vec<_> = line.chain(more.iter().copied()).collect();
         place.command(&args).env("HINTFLOW_TRAIN__MEMORY", memory).output().unwrap().into()
@@ -261,7 +261,7 @@ fn a_timed_step_keeps_what_the_setting_says() {
 fn threads_and_device_have_one_variable_each_for_every_command() {
     let place = Place::new();
     place.trained();
-    let run = |line: &str, variables: &[(&str, &str)]| -> crate::tool::Done {
+    let run = |line: &str, variables: &[(&str, &str)]| -> crate::cli::tool::Done {
         let args: Vec<_> = line.split_whitespace().collect();
         place.command(&args).envs(variables.iter().copied()).output().unwrap().into()
     };

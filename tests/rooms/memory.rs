@@ -1,13 +1,12 @@
 //! Reversible trainings: memory that does not grow with the number of blocks, and the gradients of stored activations.
 
-mod common;
 
-use common::compare::{Tolerance, assert_close};
-use common::engines;
-use common::fixture::write_model;
-use common::oracle::{ConditionOn, Mixing, Model, Scale, Spec};
-use common::random::{random_model, random_rows};
-use common::whole::assert_close_on_the_whole;
+use crate::rooms::common::compare::{Tolerance, assert_close};
+use crate::rooms::common::engines;
+use crate::rooms::common::fixture::write_model;
+use crate::rooms::common::oracle::{ConditionOn, Mixing, Model, Scale, Spec};
+use crate::rooms::common::random::{random_model, random_rows};
+use crate::rooms::common::whole::assert_close_on_the_whole;
 use hintflow::config::preset;
 use hintflow::data::Table;
 use hintflow::flow::Memory;
@@ -126,7 +125,7 @@ fn deep_models_have_the_right_gradients_on_the_native_engine() {
 }
 
 mod gpu {
-    use crate::common::engines;
+    use crate::rooms::common::engines;
 
     #[test]
     fn memory_does_not_grow_with_the_blocks() {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use hintflow::data::Table;
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 #[test]
 fn a_training_leaves_a_whole_run_folder() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 /// A number with two decimals, from -50 to 50, that looks like chance.
 fn cell(i: usize, j: usize) -> String {

@@ -1,15 +1,14 @@
 //! One contract for every model, on every engine: agreement with the float64 oracle, round trip, log-determinant,
 //! triangle, gradients in the middle of a graph, batch = loop of single rows, densities that integrate to one.
 
-mod common;
 
-use common::compare::{Tolerance, assert_close};
-use common::engines;
-use common::fixture::write_model;
-use common::jacobian::{block_dependence, log_abs_det};
-use common::oracle::{ConditionOn, Mixing, Model, Scale, Spec, SplineSettings, Transform, is_trained};
-use common::random::{Rng, random_model, random_rows};
-use common::whole::assert_close_on_the_whole;
+use crate::common::compare::{Tolerance, assert_close};
+use crate::common::engines;
+use crate::common::fixture::write_model;
+use crate::common::jacobian::{block_dependence, log_abs_det};
+use crate::common::oracle::{ConditionOn, Mixing, Model, Scale, Spec, SplineSettings, Transform, is_trained};
+use crate::common::random::{Rng, random_model, random_rows};
+use crate::common::whole::assert_close_on_the_whole;
 use hintflow::flow::{Gradients, Memory};
 use hintflow::{Engine, Flow};
 

@@ -1,7 +1,7 @@
 //! The regression of columns on their conditions, as a user meets it.
 
-use crate::conditional::SMALL;
-use crate::tool::Place;
+use crate::cli::conditional::SMALL;
+use crate::cli::tool::Place;
 
 /// Column `b` follows `u` but for noise, `a` follows neither condition linearly.
 #[test]

@@ -1,6 +1,6 @@
 //! Bad files, bad places, bad arguments: a message that helps, the right exit code, nothing overwritten.
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 #[test]
 fn missing_and_damaged_tables_are_named() {
@@ -223,7 +223,7 @@ fn special_files_are_refused_and_a_full_stdout_is_named() {
     for line in ["sample run -n 5000 --device cpu", "log-prob run table.csv --device cpu", "devices"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let args: Vec<_> = line.split(' ').collect();
-        let done: crate::tool::Done = place.command(&args).stdout(full).output().unwrap().into();
+        let done: crate::cli::tool::Done = place.command(&args).stdout(full).output().unwrap().into();
         done.fails(1, &["cannot write to stdout"]);
     }
 }
@@ -238,10 +238,10 @@ fn variables_that_are_not_unicode_are_refused() {
     for line in ["sample run -n 2", "train table.csv --out x"] {
         let args: Vec<_> = line.split(' ').collect();
         let output = place.command(&args).env("HINTFLOW_RUN__DEVICE", bad).output().unwrap();
-        crate::tool::Done::from(output).fails(2, &["HINTFLOW_RUN__DEVICE", "Unicode"]);
+        crate::cli::tool::Done::from(output).fails(2, &["HINTFLOW_RUN__DEVICE", "Unicode"]);
     }
     let output = place.command(&["train", "table.csv", "--dry-run"]).env("HINTFLOW_DEVICE", "cpu").output().unwrap();
-    let done = crate::tool::Done::from(output).good();
+    let done = crate::cli::tool::Done::from(output).good();
     assert!(done.stderr.contains("HINTFLOW_DEVICE is no setting"), "{}", done.stderr);
 }
 
@@ -308,10 +308,10 @@ fn without_an_adapter_gpu_says_what_to_install() {
     let args = ["train", "table.csv", "--device", "gpu", "--out", "x"];
     let none = |name: &str| (name.to_owned(), "/nonexistent".to_owned());
     let output = place.command(&args).envs(["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(none)).output().unwrap();
-    crate::tool::Done::from(output).fails(4, &["mesa-vulkan-drivers", "--device cpu"]);
+    crate::cli::tool::Done::from(output).fails(4, &["mesa-vulkan-drivers", "--device cpu"]);
     assert!(!place.path("x").exists());
     let output = place.command(&["devices"]).envs(["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(none)).output().unwrap();
-    let done = crate::tool::Done::from(output).good();
+    let done = crate::cli::tool::Done::from(output).good();
     assert!(done.stdout.contains("mesa-vulkan-drivers") && done.stdout.contains("auto takes cpu"), "{}", done.stdout);
 }
 

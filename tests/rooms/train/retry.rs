@@ -7,7 +7,7 @@ use hintflow::train::run::{self, Observer, Options};
 use hintflow::train::{Dataset, Retries, State, Trainer};
 use hintflow::{Engine, Error};
 
-use super::common::engines;
+use crate::rooms::common::engines;
 use super::{advance, flow, settings, through_a_file};
 
 /// A rate that must be halved many times.

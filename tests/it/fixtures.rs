@@ -1,11 +1,10 @@
 //! Every fixture, on every engine, within the bounds of the spec (section 7).
 
-mod common;
 
-use common::compare::{Tolerance, assert_close};
-use common::engines;
-use common::fixture::Fixture;
-use common::oracle::Kind;
+use crate::common::compare::{Tolerance, assert_close};
+use crate::common::engines;
+use crate::common::fixture::Fixture;
+use crate::common::oracle::Kind;
 use hintflow::flow::Encoded;
 use hintflow::{Engine, Flow};
 

@@ -1,8 +1,6 @@
 //! The oracle is itself tested: against the fixtures of an independent implementation, against finite differences,
 //! and against what any correct flow must fulfil.
 
-mod common;
-#[path = "oracle/spline.rs"]
 mod spline;
 
 /// Every fixture, one test each.
@@ -120,8 +118,8 @@ mod fixtures {
 }
 
 /// Small models that cover every option and the awkward sizes.
-fn awkward_specs() -> Vec<common::oracle::Spec> {
-    use common::oracle::{ConditionOn, Mixing, Scale, Spec};
+fn awkward_specs() -> Vec<crate::common::oracle::Spec> {
+    use crate::common::oracle::{ConditionOn, Mixing, Scale, Spec};
 
     let mut specs = Vec::new();
     for (dim, condition_on) in
@@ -152,8 +150,8 @@ fn awkward_specs() -> Vec<common::oracle::Spec> {
 }
 
 /// The same of splines. Rows are N(0, 1), so a small box leaves some columns of most rows beyond it.
-fn spline_specs() -> Vec<common::oracle::Spec> {
-    use common::oracle::{ConditionOn, Mixing, Spec, SplineSettings, Transform};
+fn spline_specs() -> Vec<crate::common::oracle::Spec> {
+    use crate::common::oracle::{ConditionOn, Mixing, Spec, SplineSettings, Transform};
 
     let with = |bins, half_width, spec: Spec| {
         let settings = SplineSettings { bins, half_width, ..SplineSettings::default() };
@@ -183,7 +181,7 @@ fn spline_specs() -> Vec<common::oracle::Spec> {
 
 /// Reverse mode against central finite differences.
 mod gradients {
-    use crate::awkward_specs;
+    use super::awkward_specs;
     use crate::common::compare::{Tolerance, assert_close};
     use crate::common::oracle::{Encoded, Gradients, Model};
     use crate::common::random::{Rng, random_model, random_rows};
@@ -273,7 +271,7 @@ mod gradients {
 
 /// What every flow must fulfil.
 mod contract {
-    use crate::awkward_specs;
+    use super::awkward_specs;
     use crate::common::compare::{Tolerance, assert_close};
     use crate::common::jacobian::{block_dependence, log_abs_det, numerical_jacobian};
     use crate::common::oracle::{ConditionOn, Kind, Mixing, Model, Spec, SplineSettings, Transform};

@@ -1,6 +1,6 @@
 //! `evaluate` and `reproduce`.
 
-use crate::tool::{Done, Place};
+use crate::cli::tool::{Done, Place};
 
 /// Trainings of no use but for what is written about them.
 const TINY: &str =

@@ -1,14 +1,13 @@
 //! Jacobians of whole models against finite differences of the float64 oracle, for every kind of model; and the zeros
 //! that tell recursive couplings from plain ones.
 
-mod common;
 
-use common::compare::{Tolerance, assert_close};
-use common::engines;
-use common::fixture::write_model;
-use common::jacobian::{block_dependence, numerical_jacobian};
-use common::oracle::{ConditionOn, Kind, Mixing, Model, Spec};
-use common::random::{random_model, random_rows};
+use crate::common::compare::{Tolerance, assert_close};
+use crate::common::engines;
+use crate::common::fixture::write_model;
+use crate::common::jacobian::{block_dependence, numerical_jacobian};
+use crate::common::oracle::{ConditionOn, Kind, Mixing, Model, Spec};
+use crate::common::random::{random_model, random_rows};
 use hintflow::flow::Given;
 use hintflow::{Error, Flow};
 

@@ -2,7 +2,7 @@
 
 use hintflow::flow::ModelFile;
 
-use crate::tool::Place;
+use crate::cli::tool::Place;
 
 const TRAIN: &str = "--device cpu --epochs 2 --set model.width=8 --set model.blocks=2";
 
