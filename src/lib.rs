@@ -68,6 +68,7 @@
 //! tested against an independent implementation in `f64` (`tests/it/common/oracle.rs`) for every operation and whole
 //! models.
 
+mod atomic;
 pub mod bench;
 mod buffer;
 #[cfg(feature = "cli")]
@@ -100,8 +101,10 @@ mod rooms;
 #[cfg(test)]
 extern crate self as hintflow;
 
+pub use atomic::Overwrite;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use flow::Flow;
 /// The wgpu whose devices [`Engine::from_wgpu`] takes.
+#[cfg(feature = "gpu")]
 pub use wgpu;

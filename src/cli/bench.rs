@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use clap::{Args, Subcommand, ValueEnum};
 use crate::Engine;
 use crate::bench::{
     Bench as Timed, CASES, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread, StepTiming,
@@ -12,6 +11,7 @@ use crate::engine::Footprint;
 use crate::flow::Memory;
 use crate::plan::ConditionOn;
 use crate::report::grouped;
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::device::{self, DeviceArgs};
 use super::{Done, output};

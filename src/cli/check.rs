@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::Args;
 use crate::data::side_by_side;
 use crate::eval::density::{ASTRONOMICAL, BEYOND, Density};
 use crate::eval::normal::{Bound, Shape, Verdict};
@@ -12,6 +11,7 @@ use crate::flow::density::{Scored, Which, describe, samples_to_draw};
 use crate::plan::Kind;
 use crate::train::density::not_trained_on;
 use crate::{Flow, Result};
+use clap::Args;
 
 mod derivatives;
 

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use crate::Overwrite;
 use crate::data::{Table, check_table_output, side_by_side, write_table};
 use crate::plan::Kind;
 use crate::{Error, Flow, Result};
+use clap::Args;
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
@@ -39,7 +40,7 @@ pub(super) struct Decode {
 
 impl Decode {
     pub(super) fn run(self) -> Done {
-        check_table_output(&self.output, self.force)?;
+        check_table_output(&self.output, Overwrite::allowed_if(self.force))?;
         let inputs: Vec<_> = std::iter::once(self.latent.as_path()).chain(self.given.as_deref()).collect();
         output::distinct(&[("-o", &self.output)], &inputs)?;
         let flow = model::load(&self.run, &self.device)?;
@@ -60,7 +61,7 @@ impl Decode {
             }
         };
         output::warn_not_finite("rows", dim, &rows);
-        write_table(&self.output, &names, rows.len() / dim, dim, &rows, self.force)?;
+        write_table(&self.output, &names, rows.len() / dim, dim, &rows, Overwrite::allowed_if(self.force))?;
         Ok(0)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::env::VarError;
 
-use clap::Args;
 use crate::config::MOST_THREADS;
 use crate::engine::Engine;
 use crate::{Error, Result};
+use clap::Args;
 
 /// Options of every command that computes.
 #[derive(Args, Clone, Debug, Default)]

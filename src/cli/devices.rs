@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use clap::Args;
 use crate::engine::DeviceInfo;
 use crate::engine::gpu::{AdapterInfo, adapters};
+use clap::Args;
 
 use super::device;
 use super::{Done, output};

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use crate::Overwrite;
 use crate::data::{check_table_output, side_by_side, write_table, write_vector};
 use crate::flow::Encoded;
 use crate::plan::Kind;
 use crate::{Flow, Result};
+use clap::Args;
 
 use super::device::DeviceArgs;
 use super::{Done, model, output};
@@ -41,9 +42,9 @@ pub(super) struct Encode {
 
 impl Encode {
     pub(super) fn run(self) -> Done {
-        check_table_output(&self.output, self.force)?;
+        check_table_output(&self.output, Overwrite::allowed_if(self.force))?;
         if let Some(path) = &self.log_det {
-            check_table_output(path, self.force)?;
+            check_table_output(path, Overwrite::allowed_if(self.force))?;
         }
         let log_det = self.log_det.as_deref().map(|path| ("--log-det", path));
         let outputs: Vec<_> = std::iter::once(("-o", self.output.as_path())).chain(log_det).collect();
@@ -54,10 +55,19 @@ impl Encode {
         if self.log_det.is_some() {
             output::warn_not_finite("log-determinants", log_det_names.len(), &log_det);
         }
-        write_table(&self.output, &names, rows, names.len(), &z, self.force)?;
+        write_table(&self.output, &names, rows, names.len(), &z, Overwrite::allowed_if(self.force))?;
         match &self.log_det {
-            Some(path) if log_det_names.len() == 1 => write_vector(path, "log_det", &log_det, self.force)?,
-            Some(path) => write_table(path, &log_det_names, rows, log_det_names.len(), &log_det, self.force)?,
+            Some(path) if log_det_names.len() == 1 => {
+                write_vector(path, "log_det", &log_det, Overwrite::allowed_if(self.force))?
+            }
+            Some(path) => write_table(
+                path,
+                &log_det_names,
+                rows,
+                log_det_names.len(),
+                &log_det,
+                Overwrite::allowed_if(self.force),
+            )?,
             None => {}
         }
         Ok(0)

@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::Args;
 use crate::measure::{self, Metric, Protocol, Scores};
 use crate::report::grouped;
 use crate::train::folder::read_model;
 use crate::train::{Dataset, density, run};
 use crate::{Error, Flow};
+use clap::Args;
 use indicatif::ProgressBar;
 
 use super::density::{SAMPLES, warn};

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use crate::Overwrite;
 use crate::data::{Table, Units, check_table_output, write_vector};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
 use crate::plan::Kind;
 use crate::{Error, Flow, Result};
+use clap::{Args, ValueEnum};
 
 use super::density::SAMPLES;
 use super::device::DeviceArgs;
@@ -61,7 +62,7 @@ pub(super) struct LogProb {
 impl LogProb {
     pub(super) fn run(self) -> Done {
         if let Some(path) = &self.output {
-            check_table_output(path, self.force)?;
+            check_table_output(path, Overwrite::allowed_if(self.force))?;
             output::distinct(&[("-o", path)], &self.data.inputs())?;
         }
         let flow = model::load(&self.run, &self.device)?;
@@ -74,7 +75,7 @@ impl LogProb {
         let words = std::iter::once(density.summary()).chain(density.details());
         match &self.output {
             Some(path) => {
-                write_vector(path, "log_prob", &log_prob, self.force)?;
+                write_vector(path, "log_prob", &log_prob, Overwrite::allowed_if(self.force))?;
                 output::line(&words.collect::<Vec<_>>().join("\n"))?;
             }
             None => {

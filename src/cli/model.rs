@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use crate::config::{Columns, Given};
 use crate::data::{Table, Units};
 use crate::plan::Kind;
 use crate::train::folder::read_model;
 use crate::{Error, Flow, Result};
+use clap::Args;
 
 use super::device::DeviceArgs;
 

@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use clap::{Args, ValueEnum};
 use crate::Result;
 use crate::paper::{self, Item, Request, Watcher};
 use crate::train::run::{Observer, Start};
 use crate::train::{EpochReport, Progress};
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
 use super::device::DeviceArgs;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use crate::Overwrite;
 use crate::data::table::with_group;
 use crate::data::{Table, check_table_output, side_by_side, write_groups, write_table};
 use crate::plan::Kind;
 use crate::{Error, Flow, Result};
+use clap::Args;
 
 use super::device::DeviceArgs;
 use super::{Done, model, output, trust};
@@ -57,7 +58,7 @@ impl Sample {
             return Err(Error::config("-n", "0 samples were asked for; take at least 1").into());
         }
         if let Some(path) = &self.output {
-            check_table_output(path, self.force)?;
+            check_table_output(path, Overwrite::allowed_if(self.force))?;
             output::distinct(&[("-o", path)], &self.given.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         }
         let flow = model::load(&self.run, &self.device)?;
@@ -92,7 +93,9 @@ impl Sample {
         output::warn_not_finite("samples", dim as usize, &samples);
         let shape = [observations.rows, self.n, dim as usize];
         match &self.output {
-            Some(path) => write_groups(path, GROUP, flow.columns(), shape, &samples, self.force)?,
+            Some(path) => {
+                write_groups(path, GROUP, flow.columns(), shape, &samples, Overwrite::allowed_if(self.force))?
+            }
             None => {
                 let (names, rows) = with_group(GROUP, flow.columns(), self.n, dim as usize, &samples);
                 output::csv(&names, dim as usize + 1, &rows)?;
@@ -122,7 +125,9 @@ impl Sample {
         let dim = dim as usize;
         output::warn_not_finite("samples", dim, samples);
         match &self.output {
-            Some(path) => write_table(path, names, samples.len() / dim, dim, samples, self.force)?,
+            Some(path) => {
+                write_table(path, names, samples.len() / dim, dim, samples, Overwrite::allowed_if(self.force))?
+            }
             None => output::csv(names, dim, samples)?,
         }
         Ok(0)

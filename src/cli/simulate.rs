@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
 use crate::Error;
+use crate::Overwrite;
 use crate::data::lens::Outline;
 use crate::data::{Shapes, check_table_output};
+use clap::{Args, Subcommand};
 
 use super::{Done, output};
 
@@ -86,7 +87,7 @@ impl Simulate {
 
 impl Rows {
     fn write(self, shapes: Shapes) -> Done {
-        check_table_output(&self.output, self.force)?;
+        check_table_output(&self.output, Overwrite::allowed_if(self.force))?;
         // The library knows no option of that name.
         let named = |error| match error {
             Error::Config { key, what } if key == "n" => Error::config("-n", what),
@@ -94,15 +95,15 @@ impl Rows {
         };
         match &self.observations {
             Some(path) => {
-                check_table_output(path, self.force)?;
+                check_table_output(path, Overwrite::allowed_if(self.force))?;
                 output::distinct(&[("-o", &self.output), ("--observations", path)], &[])?;
                 let (rows, seen) = shapes.generate_with_observations(self.n, self.seed, 0).map_err(named)?;
-                rows.write(&self.output, self.force)?;
-                seen.write(path, self.force)?;
+                rows.write(&self.output, Overwrite::allowed_if(self.force))?;
+                seen.write(path, Overwrite::allowed_if(self.force))?;
             }
             None => {
                 let rows = shapes.generate(self.n, self.seed, 0).map_err(named)?;
-                rows.write(&self.output, self.force)?;
+                rows.write(&self.output, Overwrite::allowed_if(self.force))?;
             }
         }
         Ok(0)

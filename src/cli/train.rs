@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use crate::Overwrite;
 use crate::config::{Config, Layers, Preset, keys};
 use crate::data::uci::Uci;
 use crate::train::folder::RunFolder;
 use crate::train::run::{self, Options};
 use crate::{Error, Result};
+use clap::Args;
 
 use super::device::{self, DeviceArgs};
 use super::progress::Shown;
@@ -127,7 +128,8 @@ impl Train {
         let engine = device::open(&config.run.device, threads, config.run.tune)?;
         interrupt::listen()?;
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
-        let options = Options { command: &command, force: self.force, stop: &interrupt::STOP };
+        let options =
+            Options { command: &command, overwrite: Overwrite::allowed_if(self.force), stop: &interrupt::STOP };
         let mut shown = Shown::new(quiet);
         let outcome = match &self.resume {
             Some(dir) => run::resume(dir, config, &engine, options, &mut shown),

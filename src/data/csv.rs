@@ -6,10 +6,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::atomic::write_atomic;
 use super::precision::Precision;
 use super::table::{ALL, Choice, Table, check_shape, narrow, open_regular};
 use super::text_head;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::error::{Error, Result};
 
 /// Reads a text table.
@@ -212,13 +212,13 @@ pub fn write_csv(
     rows: usize,
     columns: usize,
     values: &[f32],
-    force: bool,
+    overwrite: Overwrite,
 ) -> Result<()> {
     check_shape(rows, columns, values)?;
     if !names.is_empty() && names.len() != columns {
         return Err(Error::Shape { what: "names of columns".into(), expected: columns, got: names.len() });
     }
-    write_atomic(path, force, |out| csv_to(out, names, columns, values))
+    write_atomic(path, overwrite, |out| csv_to(out, names, columns, values))
 }
 
 /// Writes a text table with commas to any writer, as [`write_csv`] writes it to a file. A whole number has no point.

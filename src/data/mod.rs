@@ -1,12 +1,11 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
 //! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
-//! [`atomic`], columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`shapes`]
+//! `atomic`, columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`shapes`]
 //! simulates the families of the paper, [`lens`] and [`cross`], as [`fourier`] coefficients; [`natural`]
 //! is the shape with which it introduces them. [`uci`] reads its tabular data sets. Nothing here knows a device or a
 //! model.
 
-pub mod atomic;
 pub mod cross;
 pub mod csv;
 pub(crate) mod dependence;
@@ -26,7 +25,6 @@ mod text_head;
 pub mod uci;
 pub mod units;
 
-pub use atomic::write_atomic;
 pub use csv::{read_csv, write_csv};
 pub use npy::{read_npy, write_npy};
 pub use shapes::Shapes;

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use super::atomic::write_atomic;
 use super::precision::Precision;
 use super::table::{ALL, Choice, Table, narrow, open_regular};
+use crate::atomic::{Overwrite, write_atomic};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -358,29 +358,29 @@ fn parse(text: &[u8]) -> Result<(Item, bool, Vec<u64>), String> {
 }
 
 /// Writes `rows` x `columns` values as little-endian float32 in row order (version 1.0 of the format).
-pub fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], force: bool) -> Result<()> {
+pub fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], overwrite: Overwrite) -> Result<()> {
     super::table::check_shape(rows, columns, values)?;
-    write(path, &format!("({rows}, {columns})"), values, force)
+    write(path, &format!("({rows}, {columns})"), values, overwrite)
 }
 
 /// Writes values as a one-dimensional array.
-pub(super) fn write_npy_vector(path: &Path, values: &[f32], force: bool) -> Result<()> {
-    write(path, &format!("({},)", values.len()), values, force)
+pub(super) fn write_npy_vector(path: &Path, values: &[f32], overwrite: Overwrite) -> Result<()> {
+    write(path, &format!("({},)", values.len()), values, overwrite)
 }
 
 /// Writes values as a three-dimensional array.
-pub(super) fn write_npy_groups(path: &Path, shape: [usize; 3], values: &[f32], force: bool) -> Result<()> {
+pub(super) fn write_npy_groups(path: &Path, shape: [usize; 3], values: &[f32], overwrite: Overwrite) -> Result<()> {
     let [groups, rows, columns] = shape;
-    write(path, &format!("({groups}, {rows}, {columns})"), values, force)
+    write(path, &format!("({groups}, {rows}, {columns})"), values, overwrite)
 }
 
-fn write(path: &Path, shape: &str, values: &[f32], force: bool) -> Result<()> {
+fn write(path: &Path, shape: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     let prefix = MAGIC.len() + 4;
     let end = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.push_str(&" ".repeat(end - prefix - header.len() - 1));
     header.push('\n');
-    write_atomic(path, force, |out| {
+    write_atomic(path, overwrite, |out| {
         out.write_all(MAGIC)?;
         out.write_all(&[1, 0])?;
         out.write_all(&(header.len() as u16).to_le_bytes())?;

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::select::choose;
 use super::{csv, npy};
+use crate::atomic::Overwrite;
 use crate::error::{Error, Result};
 
 /// The extensions that [`Table::write`] knows, for messages.
@@ -86,8 +87,8 @@ impl Table {
     }
 
     /// Writes a file by its extension. Only `.csv` keeps the names.
-    pub fn write(&self, path: impl AsRef<Path>, force: bool) -> Result<()> {
-        write_table(path.as_ref(), &self.columns, self.rows, self.dim, &self.values, force)
+    pub fn write(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
+        write_table(path.as_ref(), &self.columns, self.rows, self.dim, &self.values, overwrite)
     }
 
     /// Number of columns.
@@ -227,11 +228,11 @@ pub fn write_table(
     rows: usize,
     columns: usize,
     values: &[f32],
-    force: bool,
+    overwrite: Overwrite,
 ) -> Result<()> {
     match Format::of(path)? {
-        Format::Npy => npy::write_npy(path, rows, columns, values, force),
-        Format::Csv => csv::write_csv(path, names, rows, columns, values, force),
+        Format::Npy => npy::write_npy(path, rows, columns, values, overwrite),
+        Format::Csv => csv::write_csv(path, names, rows, columns, values, overwrite),
     }
 }
 
@@ -243,14 +244,14 @@ pub fn write_groups(
     names: &[String],
     [groups, rows, columns]: [usize; 3],
     values: &[f32],
-    force: bool,
+    overwrite: Overwrite,
 ) -> Result<()> {
     check_shape(groups * rows, columns, values)?;
     match Format::of(path)? {
-        Format::Npy => npy::write_npy_groups(path, [groups, rows, columns], values, force),
+        Format::Npy => npy::write_npy_groups(path, [groups, rows, columns], values, overwrite),
         Format::Csv => {
             let (names, values) = with_group(name, names, rows, columns, values);
-            csv::write_csv(path, &names, groups * rows, columns + 1, &values, force)
+            csv::write_csv(path, &names, groups * rows, columns + 1, &values, overwrite)
         }
     }
 }
@@ -283,17 +284,17 @@ pub fn with_group(
 }
 
 /// Writes one number a row: `.npy` gets one dimension, `.csv` a column of that name.
-pub fn write_vector(path: &Path, name: &str, values: &[f32], force: bool) -> Result<()> {
+pub fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
     match Format::of(path)? {
-        Format::Npy => npy::write_npy_vector(path, values, force),
-        Format::Csv => csv::write_csv(path, &[name.into()], values.len(), 1, values, force),
+        Format::Npy => npy::write_npy_vector(path, values, overwrite),
+        Format::Csv => csv::write_csv(path, &[name.into()], values.len(), 1, values, overwrite),
     }
 }
 
 /// Fails as [`write_table`] would if a file of that name must not be written, before any work is spent on its content.
-pub fn check_table_output(path: &Path, force: bool) -> Result<()> {
+pub fn check_table_output(path: &Path, overwrite: Overwrite) -> Result<()> {
     Format::of(path)?;
-    super::atomic::check_output(path, force)
+    crate::atomic::check_output(path, overwrite)
 }
 
 /// File formats of tables.
@@ -453,8 +454,8 @@ mod tests {
         }
         // Text tables of other names are read, but not written.
         for name in ["a.npz", "a.txt", "a.tsv", "a", ".npy", ""] {
-            assert!(named().write(name, false).unwrap_err().to_string().contains(".npy or .csv"));
-            assert_eq!(check_table_output(Path::new(name), false).unwrap_err().exit_code(), 2);
+            assert!(named().write(name, Overwrite::No).unwrap_err().to_string().contains(".npy or .csv"));
+            assert_eq!(check_table_output(Path::new(name), Overwrite::No).unwrap_err().exit_code(), 2);
         }
     }
 

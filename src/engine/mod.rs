@@ -5,6 +5,7 @@
 
 mod checked;
 pub mod cpu;
+#[cfg(feature = "gpu")]
 pub mod gpu;
 
 use std::fmt;

@@ -30,6 +30,7 @@ pub(crate) use model_file::open_tensors;
 
 pub use crate::tape::Memory;
 
+use crate::atomic::Overwrite;
 use crate::data::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
@@ -127,10 +128,10 @@ impl Flow {
     /// Writes the model file atomically.
     ///
     /// # Errors
-    /// [`crate::Error::Exists`] where the file exists and `force` is not set, [`crate::Error::Io`] where it cannot be
+    /// [`crate::Error::Exists`] where the file exists and `overwrite` is not set, [`crate::Error::Io`] where it cannot be
     /// written.
-    pub fn save(&self, path: &Path, force: bool) -> Result<()> {
-        self.to_file()?.write(path, force)
+    pub fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        self.to_file()?.write(path, overwrite)
     }
 
     /// What the model is made of.

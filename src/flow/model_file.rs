@@ -10,7 +10,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::Evidence;
-use crate::data::atomic::write_atomic;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::data::table::open_regular;
 use crate::data::units::Units;
 use crate::error::{Error, Result};
@@ -153,8 +153,8 @@ impl ModelFile {
     /// Writes the file atomically.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the file exists and `force` is not set, [`Error::Io`] where it cannot be written.
-    pub fn write(&self, path: &Path, force: bool) -> Result<()> {
+    /// [`Error::Exists`] where the file exists and `overwrite` is not set, [`Error::Io`] where it cannot be written.
+    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
             format: self.x.oldest_format().max(self.y.oldest_format()),
             spec: self.plan.spec.clone(),
@@ -171,7 +171,7 @@ impl ModelFile {
         let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| Error::format(path, e.to_string()))?;
         let metadata = Some(HashMap::from([(KEY.to_owned(), json)]));
         let bytes = safetensors::serialize(views, metadata).map_err(|e| Error::format(path, e.to_string()))?;
-        write_atomic(path, force, |file| file.write_all(&bytes))
+        write_atomic(path, overwrite, |file| file.write_all(&bytes))
     }
 
     /// A tensor by its name in the model file.
@@ -265,7 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let json = |file: &ModelFile, name: &str| -> serde_json::Value {
             let path = folder.path().join(name);
-            file.write(&path, false).unwrap();
+            file.write(&path, Overwrite::No).unwrap();
             let back = ModelFile::read(&path).unwrap();
             assert_eq!((&back.x, &back.y), (&file.x, &file.y));
             let bytes = std::fs::read(&path).unwrap();
@@ -345,7 +345,7 @@ mod tests {
         let message = |change: &dyn Fn(&mut ModelFile)| {
             let mut file = file.clone();
             change(&mut file);
-            file.write(&path, true).unwrap();
+            file.write(&path, Overwrite::Yes).unwrap();
             ModelFile::read(&path).err().map(|e| e.to_string()).unwrap_or_default()
         };
         assert_eq!(message(&|_| {}), "");

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::result::{Measured, difference, other_settings};
 use super::{Family, Model, Request, Watcher};
+use crate::atomic::Overwrite;
 use crate::config::{Config, Preset};
 use crate::data::Shapes;
 use crate::engine::Engine;
@@ -256,7 +257,7 @@ impl<'a> Lab<'a> {
     fn train(&mut self, model: &Model, run: u64) -> Result<Trained> {
         let mut config = self.config(model, run)?;
         let folder = self.folder(model, run);
-        let options = Options { command: self.request.command, force: true, stop: self.request.stop };
+        let options = Options { command: self.request.command, overwrite: Overwrite::Yes, stop: self.request.stop };
         let begun = folder.join("config.toml").is_file();
         let outcome = if begun {
             let mut found = run::settings_of(&folder)?;

@@ -34,8 +34,8 @@ pub use model::{Family, Model, Size};
 pub use result::Measured;
 pub use scale::Scale;
 
+use crate::atomic::{Overwrite, write_atomic};
 use crate::config::Preset;
-use crate::data::write_atomic;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::train::run::Observer;
@@ -307,7 +307,7 @@ fn figure_of(lab: &mut Lab<'_>, figure: &figure::Figure) -> Result<Option<PathBu
         _ if !lab.request.set.is_empty() => text += &format!("\nSet: {}.\n", lab.request.set.join(", ")),
         _ => {}
     }
-    write_atomic(&path.with_extension("md"), true, |file| file.write_all(text.as_bytes()))?;
+    write_atomic(&path.with_extension("md"), Overwrite::Yes, |file| file.write_all(text.as_bytes()))?;
     Ok(Some(path))
 }
 

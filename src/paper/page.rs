@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{figure, table};
-use crate::data::write_atomic;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::error::{Error, Result};
 
 /// Writes OUT/README.md from the files of tables and figures. Each says with which settings it was made.
@@ -23,7 +23,7 @@ pub(super) fn write(out: &Path) -> Result<PathBuf> {
         }
     }
     let path = out.join("README.md");
-    write_atomic(&path, true, |file| file.write_all(text.as_bytes()))?;
+    write_atomic(&path, Overwrite::Yes, |file| file.write_all(text.as_bytes()))?;
     Ok(path)
 }
 

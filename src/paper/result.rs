@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::data::write_atomic;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::error::{Error, Result};
 use crate::measure::{Protocol, Scores};
 
@@ -63,7 +63,7 @@ impl Measured {
 
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
-        write_atomic(path, true, |file| writeln!(file, "{json}"))
+        write_atomic(path, Overwrite::Yes, |file| writeln!(file, "{json}"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::data::atomic::write_atomic;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::error::Result;
 
 /// Writing into memory fails only if this crate is wrong.
@@ -54,7 +54,7 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Writes a file so that a reader sees the old one or the whole new one.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_atomic(path, true, |file| file.write_all(bytes))
+    write_atomic(path, Overwrite::Yes, |file| file.write_all(bytes))
 }
 
 #[cfg(test)]

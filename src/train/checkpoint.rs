@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::best::Best;
 use super::cooldown::Cooldown;
 use super::trainer::{Position, Retries, State};
-use crate::data::atomic::write_atomic;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::data::units::Units;
 use crate::engine::{DeviceInfo, Skips};
 use crate::error::{Error, Result};
@@ -190,7 +190,7 @@ impl Checkpoint {
         let digest = digest(&json, views.iter().map(|(_, view)| view.data()));
         let metadata = HashMap::from([(KEY.to_owned(), json), (DIGEST.to_owned(), digest)]);
         let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| wrong(e.to_string()))?;
-        write_atomic(path, true, |file| file.write_all(&bytes))
+        write_atomic(path, Overwrite::Yes, |file| file.write_all(&bytes))
     }
 
     /// Reads and checks a file. Nothing in it is trusted before its digest is right.

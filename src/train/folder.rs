@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 use super::checkpoint::{Checkpoint, Store};
 use super::{Dataset, clock, manifest};
+use crate::atomic::Overwrite;
+use crate::atomic::remove_temporaries;
 use crate::config::{Config, preset};
-use crate::data::atomic::remove_temporaries;
 use crate::error::{Error, Result};
 use crate::flow::{ModelFile, open_tensors};
 
@@ -67,8 +68,8 @@ impl RunFolder {
     /// Fails as [`RunFolder::create`] would, before any work is spent.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `force` is not set, [`Error::Format`] where it is a file.
-    pub fn check(path: &Path, force: bool) -> Result<()> {
+    /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Format`] where it is a file.
+    pub fn check(path: &Path, overwrite: Overwrite) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
@@ -77,22 +78,22 @@ impl RunFolder {
             }
             Err(e) => Err(Error::io("read", path, e)),
             Ok(mut entries) => match entries.next() {
-                Some(_) if !force => Err(Error::Exists { path: path.into() }),
+                Some(_) if !overwrite.is_allowed() => Err(Error::Exists { path: path.into() }),
                 _ => Ok(()),
             },
         }
     }
 
-    /// Makes a folder for a new run. With `force` a folder may hold something: files of an earlier run, pictures too,
+    /// Makes a folder for a new run. With `overwrite` a folder may hold something: files of an earlier run, pictures too,
     /// are removed, others stay.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `force` is not set, [`Error::Io`] where it cannot be made or
+    /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Io`] where it cannot be made or
     /// another process trains into it.
-    pub fn create(path: &Path, force: bool) -> Result<Self> {
-        Self::check(path, force)?;
+    pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
+        Self::check(path, overwrite)?;
         let folder = Self::lock(path)?;
-        if !force && folder.holds_something()? {
+        if !overwrite.is_allowed() && folder.holds_something()? {
             // Another process was faster, and is done already.
             return Err(Error::Exists { path: path.into() });
         }
@@ -106,7 +107,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Whether [`RunFolder::create`] by force would remove this file, so that it must not be an input of the new run.
+    /// Whether [`RunFolder::create`] with `overwrite` would remove this file, so that it must not be an input of the new run.
     pub fn replaces(path: &Path, file: &Path) -> bool {
         let (Ok(file), Ok(path)) = (file.canonicalize(), path.canonicalize()) else { return false };
         // What is there counts, and not how it is spelled: the files may be links.
@@ -120,12 +121,12 @@ impl RunFolder {
     /// As [`RunFolder::create`].
     pub fn create_default(name: &str, seed: u64) -> Result<Self> {
         const ATTEMPTS: usize = 100;
-        let mut last = Self::create(&Self::default_path(name, seed), false);
+        let mut last = Self::create(&Self::default_path(name, seed), Overwrite::No);
         for _ in 1..ATTEMPTS {
             match last {
                 // Taken, or locked: it exists now, and the next name is another.
                 Err(Error::Exists { .. } | Error::Format { .. }) => {
-                    last = Self::create(&Self::default_path(name, seed), false);
+                    last = Self::create(&Self::default_path(name, seed), Overwrite::No);
                 }
                 done => return done,
             }
@@ -329,8 +330,8 @@ mod tests {
     fn full_folders_need_force_and_keep_foreign_files() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("a/b");
-        drop(RunFolder::create(&path, false).unwrap());
-        assert!(matches!(RunFolder::create(&path, false), Err(Error::Exists { .. })));
+        drop(RunFolder::create(&path, Overwrite::No).unwrap());
+        assert!(matches!(RunFolder::create(&path, Overwrite::No), Err(Error::Exists { .. })));
         std::fs::create_dir(path.join("plots")).unwrap();
         let own = [
             "model.safetensors",
@@ -349,20 +350,20 @@ mod tests {
         assert!(RunFolder::replaces(&path, &path.join("checkpoints/step-00000007.safetensors")));
         assert!(!RunFolder::replaces(&path, &path.join("notes.txt")));
         assert!(!RunFolder::replaces(&path, &path.join("missing")));
-        drop(RunFolder::create(&path, true).unwrap());
+        drop(RunFolder::create(&path, Overwrite::Yes).unwrap());
         for name in own {
             assert!(!path.join(name).exists(), "{name}");
         }
         assert!(foreign.iter().all(|name| path.join(name).exists()));
         let file = top.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(matches!(RunFolder::create(&file, true), Err(Error::Format { .. })));
+        assert!(matches!(RunFolder::create(&file, Overwrite::Yes), Err(Error::Format { .. })));
     }
 
     #[test]
     fn a_folder_that_was_filled_meanwhile_is_seen_under_the_lock() {
         let top = tempfile::tempdir().unwrap();
-        let held = RunFolder::create(top.path(), false).unwrap();
+        let held = RunFolder::create(top.path(), Overwrite::No).unwrap();
         assert!(!held.holds_something().unwrap());
         std::fs::write(held.model(), "").unwrap();
         assert!(held.holds_something().unwrap());
@@ -385,7 +386,7 @@ mod tests {
     #[test]
     fn one_process_at_a_time() {
         let top = tempfile::tempdir().unwrap();
-        let held = RunFolder::create(top.path(), true).unwrap();
+        let held = RunFolder::create(top.path(), Overwrite::Yes).unwrap();
         std::fs::write(held.config(), "").unwrap();
         assert!(RunFolder::open(top.path()).unwrap_err().to_string().contains("another process"));
         drop(held);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::atomic::write_atomic;
+use crate::atomic::{Overwrite, write_atomic};
 use crate::engine::DeviceInfo;
 use crate::error::{Error, Result};
 use crate::eval::density::Density;
@@ -69,7 +69,7 @@ impl Manifest {
     /// [`Error::Io`] where it cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
-        write_atomic(path, true, |file| writeln!(file, "{json}"))
+        write_atomic(path, Overwrite::Yes, |file| writeln!(file, "{json}"))
     }
 }
 

@@ -18,6 +18,7 @@ use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::trainer::Trainer;
 use super::verdict::{already_finished, worse_at_the_end};
+use crate::Overwrite;
 use crate::config::{Config, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -45,7 +46,7 @@ pub fn start(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     if let Some(out) = &config.run.out {
-        RunFolder::check(out, options.force)?;
+        RunFolder::check(out, options.overwrite)?;
         keeps_inputs(out, &config)?;
     }
     absolute(&mut config)?;
@@ -58,7 +59,7 @@ pub fn start(
     let trainer = Trainer::new(&flow, &config, &data)?;
     // From here on an earlier run is gone.
     let folder = match out {
-        Some(out) => RunFolder::create(&out, options.force)?,
+        Some(out) => RunFolder::create(&out, options.overwrite)?,
         None => RunFolder::create_default(&data.name, config.train.seed)?,
     };
     let metrics = Metrics::create(&folder.metrics())?;
@@ -68,7 +69,7 @@ pub fn start(
     // The first checkpoint is the beginning, and the settings come last: what looks like a run can be resumed without
     // the model file that it began from.
     run.save()?;
-    crate::data::atomic::write_atomic(&settings, true, |file| file.write_all(text.as_bytes()))?;
+    crate::atomic::write_atomic(&settings, Overwrite::Yes, |file| file.write_all(text.as_bytes()))?;
     run.train(observer)
 }
 
@@ -380,7 +381,7 @@ impl Run<'_> {
             let y = self.data.some_rows(EVIDENCE_ROWS).y;
             file.evidence = Evidence::of(&self.flow.log_evidence(&y)?);
         }
-        file.write(&self.folder.model(), true)?;
+        file.write(&self.folder.model(), Overwrite::Yes)?;
         Ok(training)
     }
 

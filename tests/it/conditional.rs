@@ -1,7 +1,6 @@
 //! The contract of conditional models, `cinn` and `hint`, on every engine: agreement with the float64 oracle, round
 //! trip, triangle, consistent densities, batch = loop of single observations.
 
-
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::engines;
 use crate::common::fixture::write_model;

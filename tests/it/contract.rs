@@ -1,7 +1,6 @@
 //! One contract for every model, on every engine: agreement with the float64 oracle, round trip, log-determinant,
 //! triangle, gradients in the middle of a graph, batch = loop of single rows, densities that integrate to one.
 
-
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::engines;
 use crate::common::fixture::write_model;

@@ -1,6 +1,5 @@
 //! Every fixture, on every engine, within the bounds of the spec (section 7).
 
-
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::engines;
 use crate::common::fixture::Fixture;

@@ -1,6 +1,5 @@
 //! The shared helpers are themselves tested: the comparison, Jacobians, determinants, random models and rows.
 
-
 /// The comparison helper fails where it must.
 mod comparison {
     use crate::common::compare::{Tolerance, assert_close};

@@ -1,7 +1,6 @@
 //! Jacobians of whole models against finite differences of the float64 oracle, for every kind of model; and the zeros
 //! that tell recursive couplings from plain ones.
 
-
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::engines;
 use crate::common::fixture::write_model;

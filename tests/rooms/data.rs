@@ -238,15 +238,18 @@ fn csv_round_trips_every_float() {
     let path = f.path("out.csv");
     let values = [0.1f32, -1e-45, f32::MAX, 16_777_217.0, 1.0 / 3.0, 1e-10];
     let names = ["a, b", "c \"quoted\"", "line\nbreak"].map(String::from);
-    write_csv(&path, &names, 2, 3, &values, false).unwrap();
+    write_csv(&path, &names, 2, 3, &values, hintflow::Overwrite::No).unwrap();
     let table = Table::read(&path).unwrap();
     assert_eq!(table.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>(), values.map(f32::to_bits));
     assert_eq!(table.columns, names);
-    assert!(matches!(table.write(&path, false), Err(Error::Exists { .. })));
-    write_csv(&path, &[], 6, 1, &values, true).unwrap();
+    assert!(matches!(table.write(&path, hintflow::Overwrite::No), Err(Error::Exists { .. })));
+    write_csv(&path, &[], 6, 1, &values, hintflow::Overwrite::Yes).unwrap();
     assert_eq!(Table::read(&path).unwrap().dim(), 1);
-    assert!(matches!(write_csv(&path, &names, 3, 2, &values, true), Err(Error::Shape { .. })));
-    assert!(matches!(write_csv(&path, &names, 3, 3, &values, true), Err(Error::Shape { got: 6, .. })));
+    assert!(matches!(write_csv(&path, &names, 3, 2, &values, hintflow::Overwrite::Yes), Err(Error::Shape { .. })));
+    assert!(matches!(
+        write_csv(&path, &names, 3, 3, &values, hintflow::Overwrite::Yes),
+        Err(Error::Shape { got: 6, .. })
+    ));
     assert_eq!(fs::read_dir(f.0.path()).unwrap().count(), 1);
 }
 
@@ -362,7 +365,7 @@ fn npy_round_trips_and_an_independent_library_agrees() {
     for (rows, columns) in [(1, 1), (1, 37), (257, 1), (33_000, 5)] {
         let values: Vec<f32> = (0..rows * columns).map(|_| rng.normal_pair()[0] as f32).collect();
         let path = f.path("a.npy");
-        write_npy(&path, rows, columns, &values, true).unwrap();
+        write_npy(&path, rows, columns, &values, hintflow::Overwrite::Yes).unwrap();
         let table = Table::read(&path).unwrap();
         assert_eq!((table.rows, table.dim(), table.values()), (rows, columns, &values[..]));
 
@@ -373,9 +376,9 @@ fn npy_round_trips_and_an_independent_library_agrees() {
         assert_eq!(theirs.into_vec::<f32>().unwrap(), values);
     }
     let path = f.path("a.npy");
-    assert!(matches!(write_npy(&path, 1, 1, &[1.0], false), Err(Error::Exists { .. })));
-    assert!(matches!(write_npy(&path, 2, 1, &[1.0], true), Err(Error::Shape { .. })));
-    assert!(matches!(write_npy(&f.path("no/a.npy"), 1, 1, &[1.0], true), Err(Error::Io { .. })));
+    assert!(matches!(write_npy(&path, 1, 1, &[1.0], hintflow::Overwrite::No), Err(Error::Exists { .. })));
+    assert!(matches!(write_npy(&path, 2, 1, &[1.0], hintflow::Overwrite::Yes), Err(Error::Shape { .. })));
+    assert!(matches!(write_npy(&f.path("no/a.npy"), 1, 1, &[1.0], hintflow::Overwrite::Yes), Err(Error::Io { .. })));
 }
 
 // Files that are damaged anywhere
@@ -484,7 +487,7 @@ fn folders_without_permission_are_errors() {
     let path = locked.join("a.npy");
     // The administrator may write anywhere.
     let may_write = fs::write(locked.join("probe"), "").is_ok();
-    let result = write_npy(&path, 1, 1, &[1.0], false);
+    let result = write_npy(&path, 1, 1, &[1.0], hintflow::Overwrite::No);
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
     if may_write {
         result.unwrap();

@@ -1,6 +1,5 @@
 //! Reversible trainings: memory that does not grow with the number of blocks, and the gradients of stored activations.
 
-
 use crate::rooms::common::compare::{Tolerance, assert_close};
 use crate::rooms::common::engines;
 use crate::rooms::common::fixture::write_model;

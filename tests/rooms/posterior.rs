@@ -1,7 +1,6 @@
 //! Trained posteriors against known ones: a linear-Gaussian problem, whose posterior is a formula, and units that
 //! change.
 
-
 use crate::rooms::common::engines;
 use hintflow::Flow;
 use hintflow::config::{Columns, Config, Given, preset};

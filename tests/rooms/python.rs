@@ -3,7 +3,6 @@
 //! `HINTFLOW_PYTHON` names the interpreter, which must have NumPy; without it `python3` and `python` are tried. Where
 //! there is none the tests fail, unless `HINTFLOW_PYTHON=none` says that this is wanted.
 
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,7 +46,7 @@ fn printed(python: &Path, model: &Path, tables: &[(usize, &[f64])]) -> Vec<Vec<f
     for (number, (columns, values)) in tables.iter().enumerate() {
         let path = place.path().join(format!("{number}.npy"));
         let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-        write_table(&path, &[], values.len() / columns, *columns, &values, false).expect("a table");
+        write_table(&path, &[], values.len() / columns, *columns, &values, hintflow::Overwrite::No).expect("a table");
         command.arg(path);
     }
     let output = command.output().expect("Python runs");
@@ -131,7 +130,7 @@ fn agrees_in_the_users_units(regression: Option<Regression>, squash: Option<f64>
         .unwrap();
     let place = tempfile::tempdir().unwrap();
     let model = place.path().join("m.safetensors");
-    flow.save(&model, false).unwrap();
+    flow.save(&model, hintflow::Overwrite::No).unwrap();
     let wide = |values: &[f32]| values.iter().map(|&v| v.into()).collect::<Vec<f64>>();
     let rows = printed(&python, &model, &[(4, &wide(&x)), (2, &wide(&y))]);
     let lanes = flow.encode_joint(&y, &x).unwrap();
@@ -171,7 +170,7 @@ fn the_example_knows_every_transform() {
         let flow = flow.unwrap();
         let place = tempfile::tempdir().unwrap();
         let model = place.path().join("m.safetensors");
-        flow.save(&model, false).unwrap();
+        flow.save(&model, hintflow::Overwrite::No).unwrap();
         let wide = |values: &[f32]| values.iter().map(|&v| v.into()).collect::<Vec<f64>>();
         // Values beyond those of the fit, too.
         let rows: Vec<f32> = x.iter().map(|x| if *x > 10.0 { 1.5 * x } else { *x }).collect();

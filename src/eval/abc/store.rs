@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Abc, Accepted, Distance, Simulator};
+use crate::atomic::Overwrite;
 use crate::data::{read_npy, write_npy};
 use crate::error::{Error, Result};
 
@@ -11,11 +12,11 @@ impl Accepted {
     /// Writes the draws as `.npy`, float32, row-major (keep, 1 + N): the distance, then x.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the file exists and `force` is not set, [`Error::Io`] where it cannot be written.
-    pub fn write(&self, path: &Path, force: bool) -> Result<()> {
+    /// [`Error::Exists`] where the file exists and `overwrite` is not set, [`Error::Io`] where it cannot be written.
+    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let rows = self.distances.iter().zip(self.x.chunks_exact(self.dim));
         let values: Vec<f32> = rows.flat_map(|(distance, x)| std::iter::once(distance).chain(x)).copied().collect();
-        write_npy(path, self.distances.len(), 1 + self.dim, &values, force)
+        write_npy(path, self.distances.len(), 1 + self.dim, &values, overwrite)
     }
 
     /// Reads draws of N = `dim` columns that [`Accepted::write`] wrote.
@@ -77,7 +78,7 @@ impl Abc {
                 missing.iter().flat_map(|i| &observations[i * columns..][..columns]).copied().collect();
             for (i, accepted) in missing.into_iter().zip(self.run(pool, &wanted, progress)?) {
                 // An observation may be there twice.
-                accepted.write(&paths[i], true)?;
+                accepted.write(&paths[i], Overwrite::Yes)?;
                 all[i] = Some(accepted);
             }
         }

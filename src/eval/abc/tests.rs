@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::Overwrite;
 use crate::data::Shapes;
 use crate::data::lens::{self, Outline};
 use crate::data::{POOL_FIRST_ROW, write_npy};
@@ -191,7 +192,7 @@ fn stored_draws_come_back_and_spare_the_pass() {
     // A file of something else is no result.
     let descends: Vec<f32> = (0..4 * 30).map(|k| -(k as f32) + 1000.0).collect();
     for (columns, values) in [(5, vec![1.0; 5 * 30]), (4, descends), (4, vec![-1.0; 4 * 30]), (4, vec![1.0; 4 * 29])] {
-        write_npy(&path, values.len() / columns, columns, &values, true).unwrap();
+        write_npy(&path, values.len() / columns, columns, &values, Overwrite::Yes).unwrap();
         let error = abc.run_stored(&folder, &pool, &observations, &mut count).unwrap_err();
         assert!(matches!(&error, Error::Format { path: at, .. } if *at == path), "{error}");
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::{Row, Table};
+use crate::atomic::{Overwrite, write_atomic};
 use crate::config::Preset;
-use crate::data::write_atomic;
 use crate::error::{Error, Result};
 use crate::measure::{Metric, Protocol};
 use crate::paper::lab::{Absent, Lab};
@@ -37,9 +37,9 @@ pub(in crate::paper) fn write(lab: &Lab<'_>, table: &Table) -> Result<PathBuf> {
     let path = folder.join(table.name);
     let numbers = published::table(table.name);
     let text = format!("# {}\n\n{}", table.title, body(lab, table, &rows, &numbers));
-    write_atomic(&path.with_extension("md"), true, |file| file.write_all(text.as_bytes()))?;
+    write_atomic(&path.with_extension("md"), Overwrite::Yes, |file| file.write_all(text.as_bytes()))?;
     let csv = csv(table, &rows, &numbers);
-    write_atomic(&path.with_extension("csv"), true, |file| file.write_all(csv.as_bytes()))?;
+    write_atomic(&path.with_extension("csv"), Overwrite::Yes, |file| file.write_all(csv.as_bytes()))?;
     Ok(path)
 }
 

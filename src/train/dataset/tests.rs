@@ -1,6 +1,7 @@
 //! Rows of trainings: how they are read, split and standardised, with conditions and without.
 
 use super::*;
+use crate::Overwrite;
 use crate::config::Given;
 use crate::config::preset::for_tables;
 use crate::data::Bounds;
@@ -10,7 +11,7 @@ use std::path::Path;
 fn table(folder: &Path, rows: usize) -> Config {
     let path = folder.join("t.npy");
     let values = (0..rows * 2).map(|v| v as f32).collect();
-    Table::new(vec![], 2, values).unwrap().write(&path, true).unwrap();
+    Table::new(vec![], 2, values).unwrap().write(&path, Overwrite::Yes).unwrap();
     let mut config = for_tables();
     config.data.path = Some(path);
     config

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use crate::atomic::Overwrite;
 use crate::config::Config;
 use crate::eval::density::Density;
 use crate::flow::Flow;
@@ -65,7 +66,7 @@ pub struct Options<'a> {
     /// The command line, for the manifest.
     pub command: &'a [String],
     /// Whether a folder that is not empty may be used, and an earlier run in it replaced.
-    pub force: bool,
+    pub overwrite: Overwrite,
     /// Set from elsewhere: finish the step, save, and stop.
     pub stop: &'a AtomicBool,
 }

@@ -131,7 +131,7 @@ fn columns_are_found_by_name() {
     place.trained();
     let straight = place.line("log-prob run table.csv --device cpu").good().stdout;
     let table = Table::read(place.path("table.csv")).unwrap();
-    table.select(&["c", "a", "b"]).unwrap().write(place.path("turned.csv"), false).unwrap();
+    table.select(&["c", "a", "b"]).unwrap().write(place.path("turned.csv"), hintflow::Overwrite::No).unwrap();
     let turned = place.line("log-prob run turned.csv --device cpu").good();
     assert_eq!(straight, turned.stdout);
     assert!(turned.stderr.contains("by name"), "{}", turned.stderr);

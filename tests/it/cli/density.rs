@@ -20,7 +20,7 @@ impl Place {
     fn changed(&self, name: &str, change: impl Fn(&mut ModelFile)) {
         let mut file = ModelFile::read(&self.path("run/model.safetensors")).expect("a model");
         change(&mut file);
-        file.write(&self.path(name), true).expect("a model");
+        file.write(&self.path(name), hintflow::Overwrite::Yes).expect("a model");
     }
 
     /// A model whose networks have gone wild, as `name`.

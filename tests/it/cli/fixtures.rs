@@ -3,9 +3,9 @@
 use hintflow::data::write_table;
 use hintflow::flow::ModelFile;
 
+use crate::cli::tool::Place;
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::fixture::Fixture;
-use crate::cli::tool::Place;
 
 /// The paper's optimiser, which the fixtures have and tables with splines have not.
 const PAPER: [&str; 8] = [
@@ -24,7 +24,7 @@ fn check(name: &str, device: &str) {
     let place = Place::new();
     let x: Vec<f32> = fixture.x().iter().map(|&v| v as f32).collect();
     let dim = fixture.spec.dim;
-    write_table(&place.path("x.npy"), &[], x.len() / dim, dim, &x, false).expect("x.npy");
+    write_table(&place.path("x.npy"), &[], x.len() / dim, dim, &x, hintflow::Overwrite::No).expect("x.npy");
     let model = fixture.model_path();
     let mut args =
         vec!["train", "x.npy", "--device", device, "--out", "out", "--init", model.to_str().expect("a path")];

@@ -22,7 +22,7 @@ use hintflow::{Engine, Error, Flow};
 fn settings(folder: &tempfile::TempDir) -> Config {
     let path = folder.path().join("t.npy");
     let value = |i: usize| ((i * 7919 % 997) as f32 / 300.0).sin() + (i % 5) as f32;
-    Table::new(vec![], 5, (0..300).map(value).collect()).unwrap().write(&path, true).unwrap();
+    Table::new(vec![], 5, (0..300).map(value).collect()).unwrap().write(&path, hintflow::Overwrite::Yes).unwrap();
     let mut config = preset::for_affine_tables();
     config.data.path = Some(path);
     config.model.width = Some(6);
@@ -203,7 +203,7 @@ fn training_lowers_the_loss_on_held_out_rows() {
         row[2] = row[0] + 0.3 * row[2];
         row[4] = row[1] * row[1] + 0.3 * row[4];
     }
-    Table::new(vec![], 5, values).unwrap().write(config.data.path.as_ref().unwrap(), true).unwrap();
+    Table::new(vec![], 5, values).unwrap().write(config.data.path.as_ref().unwrap(), hintflow::Overwrite::Yes).unwrap();
     config.train.batch = Some(100);
     config.train.epochs = 30;
     let data = Dataset::load(&config, None).unwrap();
@@ -259,7 +259,7 @@ fn a_reversible_training_tells_of_digits_that_it_loses() {
         config.run.out = Some(folder.path().join(name));
         (config.train.memory, config.model.init_sigma, config.model.blocks) = (memory, Some(init_sigma), 3);
         (config.train.lr, config.train.lr_final) = (1e-9, 1e-9);
-        let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };
+        let options = Options { command: &[], overwrite: hintflow::Overwrite::No, stop: &AtomicBool::new(false) };
         let mut observer = Told::default();
         assert!(run::start(config, &engines::cpu(), options, &mut observer).unwrap().finished);
         observer.0.iter().filter(|text| text.contains("decode(encode(x))")).count()
@@ -271,7 +271,7 @@ fn a_reversible_training_tells_of_digits_that_it_loses() {
 
 fn run_that_breaks(config: Config, file: &'static str) -> (hintflow::Result<Outcome>, Vec<String>) {
     let mut observer = Breaks { file, warnings: Vec::new() };
-    let options = Options { command: &[], force: false, stop: &AtomicBool::new(false) };
+    let options = Options { command: &[], overwrite: hintflow::Overwrite::No, stop: &AtomicBool::new(false) };
     let result = run::start(config, &engines::cpu(), options, &mut observer);
     (result, observer.warnings)
 }

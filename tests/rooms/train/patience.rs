@@ -12,8 +12,8 @@ use hintflow::train::checkpoint::{Checkpoint, Store};
 use hintflow::train::run::{self, Observer, Options, Outcome};
 use hintflow::train::{Cooldown, Dataset, Kept, Progress, State, Trainer};
 
-use crate::rooms::common::engines;
 use super::{advance, flow, settings, through_a_file};
+use crate::rooms::common::engines;
 
 /// Settings whose best epoch is early: few rows for a wide model, and no noise to hold it back.
 fn overfitting(folder: &tempfile::TempDir) -> Config {
@@ -68,7 +68,7 @@ fn a_training_that_lost_patience_cools_down_from_the_best_epoch() {
     let mut values = vec![0.0; 400 * 2];
     fill_normals(3, Stream::Data, 0, 0, &mut values);
     values.chunks_exact_mut(2).for_each(|row| row[1] = row[0] * row[0] + 0.3 * row[1]);
-    Table::new(vec![], 2, values).unwrap().write(config.data.path.as_ref().unwrap(), true).unwrap();
+    Table::new(vec![], 2, values).unwrap().write(config.data.path.as_ref().unwrap(), hintflow::Overwrite::Yes).unwrap();
     (config.data.validation, config.train.batch, config.train.lr) = (Some(0.25), Some(20), 0.02);
     let data = Dataset::load(&config, None).unwrap();
     let (_, stopped, _) = finished(&folder, &config, &data, None);
@@ -241,7 +241,7 @@ impl Observer for StopsIn<'_> {
 /// Begins a run, or goes on with it where the folder is one, and stops it in an epoch; 0 is none.
 fn ran(config: &Config, out: &Path, stop_in: u64) -> Outcome {
     let (stop, engine) = (AtomicBool::new(false), engines::cpu());
-    let options = Options { command: &[], force: false, stop: &stop };
+    let options = Options { command: &[], overwrite: hintflow::Overwrite::No, stop: &stop };
     let mut observer = StopsIn { epoch: stop_in, stop: &stop };
     let outcome = if out.exists() {
         run::resume(out, run::settings_of(out).unwrap(), &engine, options, &mut observer)

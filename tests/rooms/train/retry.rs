@@ -7,8 +7,8 @@ use hintflow::train::run::{self, Observer, Options};
 use hintflow::train::{Dataset, Retries, State, Trainer};
 use hintflow::{Engine, Error};
 
-use crate::rooms::common::engines;
 use super::{advance, flow, settings, through_a_file};
+use crate::rooms::common::engines;
 
 /// A rate that must be halved many times.
 fn diverging(folder: &tempfile::TempDir) -> Config {
@@ -199,7 +199,7 @@ fn a_run_says_that_it_went_back() {
     config.run.checkpoint_every = Some(1);
     config.run.out = Some(folder.path().join("run"));
     let stop = AtomicBool::new(false);
-    let options = Options { command: &[], force: true, stop: &stop };
+    let options = Options { command: &[], overwrite: hintflow::Overwrite::Yes, stop: &stop };
     let mut observer = Told(vec![]);
     let outcome = run::start(config.clone(), &engines::cpu(), options, &mut observer).unwrap();
     assert!(outcome.finished);

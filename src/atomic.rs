@@ -1,7 +1,7 @@
 //! Files that are whole or absent: written beside their place, synced, then moved there in one step.
 //!
 //! Whoever reads a file written here never sees half of it, and a failed write (full disk, a panic) leaves neither a
-//! damaged file nor a temporary one. Without `force` nothing that exists is replaced, even where two processes
+//! damaged file nor a temporary one. Without `overwrite` nothing that exists is replaced, even where two processes
 //! write the same name at the same time: the last step is then a hard link, which the system refuses where the name is
 //! taken.
 
@@ -13,16 +13,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
+/// Whether something that exists may be replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overwrite {
+    /// It stays, and [`Error::Exists`] is returned.
+    #[default]
+    No,
+    /// It may be replaced.
+    Yes,
+}
+
+impl Overwrite {
+    /// What a flag of the command line says.
+    #[cfg(feature = "cli")]
+    pub(crate) fn allowed_if(allowed: bool) -> Self {
+        if allowed { Self::Yes } else { Self::No }
+    }
+
+    /// Whether it may.
+    pub(crate) fn is_allowed(self) -> bool {
+        self == Self::Yes
+    }
+}
+
 /// Writes a file as a whole. `write` gets a buffered writer; if it fails, `path` stays as it was.
 ///
-/// Without `force` an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
+/// Without `overwrite` an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
 /// and its target is replaced); folders and devices never are.
-pub fn write_atomic(path: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let target = target(path, force)?;
+pub fn write_atomic(
+    path: &Path,
+    overwrite: Overwrite,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let target = target(path, overwrite)?;
     let mut temporary = Temporary::create_beside(&target).map_err(|e| Error::io("create", path, e))?;
     let failed = |e| Error::io("write", path, e);
     temporary.fill(write).map_err(failed)?;
-    if force {
+    if overwrite.is_allowed() {
         fs::rename(&temporary.path, &target).map_err(failed)?;
         temporary.moved = true;
     } else {
@@ -36,8 +63,8 @@ pub fn write_atomic(path: &Path, force: bool, write: impl FnOnce(&mut dyn Write)
 }
 
 /// Fails as [`write_atomic`] would if `path` must not or cannot be written, before any work is spent on its content.
-pub fn check_output(path: &Path, force: bool) -> Result<()> {
-    let target = target(path, force)?;
+pub fn check_output(path: &Path, overwrite: Overwrite) -> Result<()> {
+    let target = target(path, overwrite)?;
     Temporary::create_beside(&target).map(drop).map_err(|e| Error::io("create", path, e))
 }
 
@@ -63,7 +90,7 @@ const PREFIX: &str = ".hintflow-";
 const SUFFIX: &str = ".tmp";
 
 /// The file to put in place: `path`, or what it links to.
-fn target(path: &Path, force: bool) -> Result<PathBuf> {
+fn target(path: &Path, overwrite: Overwrite) -> Result<PathBuf> {
     let invalid = |what: &str| Error::io("write", path, io::Error::new(io::ErrorKind::InvalidInput, what));
     if path.file_name().is_none() {
         return Err(invalid("not the name of a file"));
@@ -72,7 +99,7 @@ fn target(path: &Path, force: bool) -> Result<PathBuf> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(path.into());
     }
-    if !force {
+    if !overwrite.is_allowed() {
         return Err(Error::Exists { path: path.into() });
     }
     let target = fs::canonicalize(path).map_err(|e| Error::io("write", path, e))?;
@@ -175,22 +202,22 @@ mod tests {
         names
     }
 
-    fn put(path: &Path, force: bool, text: &str) -> Result<()> {
-        write_atomic(path, force, |w| w.write_all(text.as_bytes()))
+    fn put(path: &Path, overwrite: Overwrite, text: &str) -> Result<()> {
+        write_atomic(path, overwrite, |w| w.write_all(text.as_bytes()))
     }
 
     #[test]
     fn writes_and_replaces_only_by_force() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
-        put(&path, false, "one").unwrap();
-        assert!(matches!(put(&path, false, "two"), Err(Error::Exists { .. })));
-        assert!(matches!(check_output(&path, false), Err(Error::Exists { .. })));
+        put(&path, Overwrite::No, "one").unwrap();
+        assert!(matches!(put(&path, Overwrite::No, "two"), Err(Error::Exists { .. })));
+        assert!(matches!(check_output(&path, Overwrite::No), Err(Error::Exists { .. })));
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        check_output(&path, true).unwrap();
-        put(&path, true, "two").unwrap();
+        check_output(&path, Overwrite::Yes).unwrap();
+        put(&path, Overwrite::Yes, "two").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
-        put(&folder.path().join("b.txt"), true, "new").unwrap();
+        put(&folder.path().join("b.txt"), Overwrite::Yes, "new").unwrap();
         assert_eq!(names(folder.path()), ["a.txt", "b.txt"]);
     }
 
@@ -198,17 +225,17 @@ mod tests {
     fn failed_writes_leave_everything_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
-        put(&path, false, "old").unwrap();
-        for force in [false, true] {
-            let target = if force { path.clone() } else { folder.path().join("new.txt") };
-            let error = write_atomic(&target, force, |w| {
+        put(&path, Overwrite::No, "old").unwrap();
+        for overwrite in [Overwrite::No, Overwrite::Yes] {
+            let target = if overwrite.is_allowed() { path.clone() } else { folder.path().join("new.txt") };
+            let error = write_atomic(&target, overwrite, |w| {
                 w.write_all(&[b'x'; 1 << 20])?;
                 Err(io::ErrorKind::StorageFull.into())
             });
             assert!(
                 matches!(&error, Err(Error::Io { action: "write", source, .. }) if source.kind() == io::ErrorKind::StorageFull)
             );
-            let panicked = std::panic::catch_unwind(|| write_atomic(&target, force, |_| panic!("on purpose")));
+            let panicked = std::panic::catch_unwind(|| write_atomic(&target, overwrite, |_| panic!("on purpose")));
             assert!(panicked.is_err());
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
@@ -219,15 +246,17 @@ mod tests {
     fn places_that_cannot_be_written_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing/a.txt");
-        assert!(matches!(check_output(&missing, true), Err(Error::Io { action: "create", .. })));
-        assert!(matches!(put(&missing, false, ""), Err(Error::Io { action: "create", path, .. }) if path == missing));
+        assert!(matches!(check_output(&missing, Overwrite::Yes), Err(Error::Io { action: "create", .. })));
+        assert!(
+            matches!(put(&missing, Overwrite::No, ""), Err(Error::Io { action: "create", path, .. }) if path == missing)
+        );
         fs::create_dir(folder.path().join("sub")).unwrap();
-        assert!(matches!(put(&folder.path().join("sub"), true, ""), Err(Error::Io { .. })));
-        assert!(matches!(put(&folder.path().join("sub"), false, ""), Err(Error::Exists { .. })));
-        assert!(matches!(put(&folder.path().join(".."), true, ""), Err(Error::Io { .. })));
+        assert!(matches!(put(&folder.path().join("sub"), Overwrite::Yes, ""), Err(Error::Io { .. })));
+        assert!(matches!(put(&folder.path().join("sub"), Overwrite::No, ""), Err(Error::Exists { .. })));
+        assert!(matches!(put(&folder.path().join(".."), Overwrite::Yes, ""), Err(Error::Io { .. })));
         let under_a_file = folder.path().join("file/a.txt");
         fs::write(folder.path().join("file"), "").unwrap();
-        assert!(matches!(put(&under_a_file, true, ""), Err(Error::Io { .. })));
+        assert!(matches!(put(&under_a_file, Overwrite::Yes, ""), Err(Error::Io { .. })));
         assert_eq!(names(folder.path()), ["file", "sub"]);
     }
 
@@ -239,11 +268,11 @@ mod tests {
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         std::os::unix::fs::symlink(folder.path().join("gone"), &nowhere).unwrap();
-        put(&link, true, "new").unwrap();
+        put(&link, Overwrite::Yes, "new").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(matches!(put(&nowhere, false, ""), Err(Error::Exists { .. })));
-        assert!(matches!(check_output(Path::new("/dev/null"), true), Err(Error::Io { .. })));
+        assert!(matches!(put(&nowhere, Overwrite::No, ""), Err(Error::Exists { .. })));
+        assert!(matches!(check_output(Path::new("/dev/null"), Overwrite::Yes), Err(Error::Io { .. })));
     }
 
     #[test]
@@ -265,8 +294,8 @@ mod tests {
     fn longest_names_work() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("n".repeat(255));
-        put(&path, false, "x").unwrap();
-        put(&path, true, "y").unwrap();
+        put(&path, Overwrite::No, "x").unwrap();
+        put(&path, Overwrite::Yes, "y").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "y");
     }
 
@@ -282,7 +311,7 @@ mod tests {
                         let (path, barrier) = (&path, &barrier);
                         scope.spawn(move || {
                             // All check the name before any of them takes it.
-                            let result = write_atomic(path, false, |w| {
+                            let result = write_atomic(path, Overwrite::No, |w| {
                                 barrier.wait();
                                 w.write_all(&[b'0' + i as u8; 1000])
                             });
