@@ -40,7 +40,7 @@ impl Overwrite {
 ///
 /// Without `overwrite` an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
 /// and its target is replaced); folders and devices never are.
-pub fn write_atomic(
+pub(crate) fn write_atomic(
     path: &Path,
     overwrite: Overwrite,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -63,7 +63,7 @@ pub fn write_atomic(
 }
 
 /// Fails as [`write_atomic`] would if `path` must not or cannot be written, before any work is spent on its content.
-pub fn check_output(path: &Path, overwrite: Overwrite) -> Result<()> {
+pub(crate) fn check_output(path: &Path, overwrite: Overwrite) -> Result<()> {
     let target = target(path, overwrite)?;
     Temporary::create_beside(&target).map(drop).map_err(|e| Error::io("create", path, e))
 }
@@ -233,7 +233,7 @@ mod tests {
                 Err(io::ErrorKind::StorageFull.into())
             });
             assert!(
-                matches!(&error, Err(Error::Io { action: "write", source, .. }) if source.kind() == io::ErrorKind::StorageFull)
+                matches!(&error, Err(Error::Io { action: "write", cause, .. }) if cause.kind() == io::ErrorKind::StorageFull)
             );
             let panicked = std::panic::catch_unwind(|| write_atomic(&target, overwrite, |_| panic!("on purpose")));
             assert!(panicked.is_err());

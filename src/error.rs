@@ -1,6 +1,9 @@
-//! The one error type of the crate: every variant holds the facts as fields and says in its message what to do.
+//! The one error type of the crate: every variant holds the facts as fields. What to do about them at the command line
+//! is said there.
 
 use std::path::PathBuf;
+
+use crate::plan::Kind;
 
 /// Result of every fallible operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -10,17 +13,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Reading or writing a file failed in the operating system.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {cause}", path.display())]
     Io {
         /// What was attempted, as a verb: "read", "write", "create".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
+        /// The system's reason. It is part of the message, and so no `source` that would be printed a second time.
+        cause: std::io::Error,
     },
     /// A file exists already and must not be overwritten.
-    #[error("{} exists already; choose another name or pass --force to overwrite it", path.display())]
+    #[error("{} exists already", path.display())]
     Exists {
         /// The file or folder that is in the way.
         path: PathBuf,
@@ -63,6 +66,52 @@ pub enum Error {
         /// Which number of which array.
         what: String,
     },
+    /// A call that a model of this kind has no answer to.
+    #[error("this needs {needed}; the model is a `{}`", found.name())]
+    WrongKind {
+        /// What the call needs.
+        needed: &'static str,
+        /// What the model is.
+        found: Kind,
+    },
+    /// An argument of a call is out of range or contradicts another one.
+    #[error("`{name}`: {what}")]
+    Argument {
+        /// The argument.
+        name: String,
+        /// What is wrong with it, and what it may be.
+        what: String,
+    },
+    /// Memory of the host or of the device cannot hold what was asked for.
+    #[error("out of memory: {what}{}", amounts(*needed, *available))]
+    OutOfMemory {
+        /// What does not fit.
+        what: String,
+        /// Bytes that it takes, if they are known.
+        needed: Option<u64>,
+        /// Bytes that there are, if they are known.
+        available: Option<u64>,
+    },
+    /// No adapter for GPU computing fits the request.
+    #[error("{what}{}", if found.is_empty() { String::new() } else { format!("; there are:{}", found.concat()) })]
+    NoAdapter {
+        /// What was asked for.
+        what: String,
+        /// The adapters that there are, a line each.
+        found: Vec<String>,
+    },
+    /// A limit of the device is too low.
+    #[error("the device's limit {name} is {available}, {what} needs {needed}")]
+    UnsupportedLimit {
+        /// The limit, by its name in WebGPU.
+        name: &'static str,
+        /// What needs more.
+        what: String,
+        /// The least that would do.
+        needed: u64,
+        /// What the device has.
+        available: u64,
+    },
     /// A setting is out of range or contradicts another one.
     #[error("`{key}`: {what}")]
     Config {
@@ -72,7 +121,7 @@ pub enum Error {
         what: String,
     },
     /// A configuration key does not exist.
-    #[error("unknown key `{key}` (from {origin}); {}", nearest.map_or("`hintflow train --help` lists all".into(), |n| format!("did you mean `{n}`?")))]
+    #[error("unknown key `{key}` (from {origin}){}", nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
     UnknownKey {
         /// The key as written.
         key: String,
@@ -81,22 +130,21 @@ pub enum Error {
         /// The known key that is spelled most like it, where one is.
         nearest: Option<&'static str>,
     },
-    /// No device fits the request, or the device cannot hold the model.
+    /// A device cannot do what was asked, or refused it.
     #[error("{what}")]
     Device {
-        /// What was asked for, what there is, what to do.
+        /// Which device, and what it cannot do.
         what: String,
     },
     /// The device stopped working during a run.
-    #[error("the device was lost: {what}; continue from the last checkpoint with --resume")]
+    #[error("the device was lost: {what}")]
     DeviceLost {
         /// The driver's message.
         what: String,
     },
     /// A device computes something else than it should.
     #[error(
-        "`{device}` computes {what} wrong: the deviation is {deviation:.1e} of the largest value, {bound:.0e} is allowed; \
-         look for a newer driver or choose another --device (if this is the CPU engine, it is a mistake in hintflow)"
+        "`{device}` computes {what} wrong: the deviation is {deviation:.1e} of the largest value, {bound:.0e} is allowed"
     )]
     CheckFailed {
         /// Name of the device.
@@ -112,42 +160,48 @@ pub enum Error {
     #[error("stopped")]
     Stopped,
     /// The loss is no longer a finite number.
-    #[error("the loss became {loss} at step {step}; {remedy}")]
+    #[error("the loss became {loss} at step {step}")]
     Diverged {
         /// Training step, counted from 1, at which it was seen.
         step: u64,
         /// The loss that was read.
         loss: f32,
-        /// What to do, with the last good checkpoint where there is one.
-        remedy: String,
+        /// The last good checkpoint, if there is one.
+        checkpoint: Option<PathBuf>,
     },
 }
 
 impl Error {
     /// Wraps an operating-system error with the action and the file it belongs to.
-    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.into(), source }
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, cause: std::io::Error) -> Self {
+        Self::Io { action, path: path.into(), cause }
     }
 
     /// A file whose content is not acceptable.
-    pub fn format(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    pub(crate) fn format(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self::Format { path: path.into(), what: what.into() }
     }
 
     /// A setting that is not acceptable.
-    pub fn config(key: impl Into<String>, what: impl Into<String>) -> Self {
+    pub(crate) fn config(key: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Config { key: key.into(), what: what.into() }
     }
 
-    /// Exit code of the command line for this error (see the README).
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Config { .. } | Self::UnknownKey { .. } => 2,
-            Self::Diverged { .. } => 3,
-            Self::Device { .. } | Self::DeviceLost { .. } => 4,
-            Self::CheckFailed { .. } => 5,
-            Self::Stopped => 130,
-            _ => 1,
+    /// An argument that is not acceptable.
+    pub(crate) fn argument(name: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Argument { name: name.into(), what: what.into() }
+    }
+}
+
+/// What is known of needed and available bytes, for the end of a message.
+fn amounts(needed: Option<u64>, available: Option<u64>) -> String {
+    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+    match (needed, available) {
+        (Some(needed), Some(available)) => {
+            format!(" ({} are needed, there are {})", megabytes(needed), megabytes(available))
         }
+        (Some(needed), None) => format!(" ({} are needed)", megabytes(needed)),
+        (None, Some(available)) => format!(" (there are {})", megabytes(available)),
+        (None, None) => String::new(),
     }
 }

@@ -33,7 +33,7 @@
 //! let posterior = flow.given(&observed)?;
 //! let x = posterior.sample(100, 7)?; // a hundred rows of x
 //! let density = posterior.log_prob(&x)?; // log p(x | y)
-//! let evidence = flow.log_evidence(&observed)?; // log p(y), which only a `hint` knows
+//! let evidence = flow.joint()?.log_evidence(&observed)?; // log p(y), which only a `hint` knows
 //! # assert_eq!((x.len(), density.len(), evidence.len()), (400, 100, 1));
 //! # Ok(())
 //! # }
@@ -105,6 +105,7 @@ pub use atomic::Overwrite;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use flow::Flow;
+pub use train::{Dataset, DatasetBuilder, TrainConfig, Trainer};
 /// The wgpu whose devices [`Engine::from_wgpu`] takes.
 #[cfg(feature = "gpu")]
 pub use wgpu;

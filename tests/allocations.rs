@@ -2,14 +2,12 @@
 //! process's.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hintflow::Engine;
-use hintflow::config::{Memory, preset};
-use hintflow::data::Table;
-use hintflow::flow::FlowBuilder;
-use hintflow::plan::Mixing;
-use hintflow::train::{Dataset, Trainer};
+use hintflow::flow::{Memory, Mixing, Spline, Transform};
+use hintflow::train::Event;
+use hintflow::{Dataset, Engine, TrainConfig, Trainer};
 
 /// Counts allocations of all threads.
 struct Counting;
@@ -34,44 +32,45 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn training_steps_allocate_nothing() {
-    const STEPS: usize = 200;
-    let rows: Vec<f32> = (0..2000 * 6).map(|i| ((i * 7919 % 997) as f32 / 300.0).sin()).collect();
+    /// Rows of 40 batches.
+    const BATCHES: usize = 40;
+    const EPOCHS: u64 = 8;
     // In batches of 8 reflections are applied to the rows, in batches of 300 a matrix is made.
-    for (of_tables, memory, batch, more) in [
-        (preset::for_tables(), Memory::Stored, 300, false),
-        (preset::for_tables(), Memory::Reversible, 300, false),
-        (preset::for_affine_tables(), Memory::Stored, 300, false),
-        (preset::for_affine_tables(), Memory::Reversible, 300, false),
-        (preset::for_affine_tables(), Memory::Stored, 300, true),
-        (preset::for_affine_tables(), Memory::Stored, 8, false),
+    for (coupling, memory, batch, more) in [
+        (Transform::Spline(Spline::default()), Memory::Stored, 300, false),
+        (Transform::Spline(Spline::default()), Memory::Reversible, 300, false),
+        (Transform::Affine, Memory::Stored, 300, false),
+        (Transform::Affine, Memory::Reversible, 300, false),
+        (Transform::Affine, Memory::Stored, 300, true),
+        (Transform::Affine, Memory::Stored, 8, false),
     ] {
-        let mut config = of_tables;
-        config.model.width = Some(50);
-        config.model.blocks = 2;
-        config.model.mixing = Mixing::Householder;
-        config.train.batch = Some(batch);
-        config.train.batches_per_epoch = Some(2 * STEPS as u64);
-        config.train.memory = memory;
-        if more {
-            (config.train.clip_norm, config.train.decay, config.train.average) = (0.5, Some(0.1), 0.99);
-        }
-        let table = Table::new(vec![], 6, rows.clone()).unwrap();
-        let data = Dataset::from_tables(&config, "waves", table, None).unwrap();
-        let spec = config.model.spec(6, 0).unwrap();
-        let flow = FlowBuilder::from_spec(spec).build(&Engine::cpu_with_threads(2).unwrap()).unwrap();
-        let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
-        let mut allocations = || {
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            for _ in 0..STEPS {
-                trainer.step().unwrap();
-            }
-            ALLOCATIONS.load(Ordering::Relaxed) - before
+        let rows: Vec<f32> = (0..BATCHES * batch * 6).map(|i| ((i * 7919 % 997) as f32 / 300.0).sin()).collect();
+        let data = Dataset::from_rows(&rows, 6).validation(0.0).build().unwrap();
+        let flow = data.flow().coupling(coupling).blocks(2).width(50).mixing(Mixing::Householder);
+        let mut flow = flow.build(&Engine::cpu_with_threads(2).unwrap()).unwrap();
+        let config = TrainConfig::default().epochs(EPOCHS).batch(batch as u64).memory(memory);
+        let config = if more { config.clip_norm(0.5).weight_decay(0.1).average(0.99) } else { config };
+        // Steps are told of by tens. What is between two of them within an epoch is steps alone; the first epoch makes the
+        // arenas of both threads.
+        let (mut last, mut counted, mut steps) = (None, 0, 0);
+        let trainer = Trainer::new(&mut flow, &data, config).unwrap();
+        let told = |event: Event<'_>| {
+            let now = ALLOCATIONS.load(Ordering::Relaxed);
+            last = match event {
+                Event::Step(progress) => {
+                    if let Some(before) = last.filter(|_| progress.epoch > 1) {
+                        (counted, steps) = (counted + now - before, steps + 10);
+                    }
+                    Some(now)
+                }
+                _ => None,
+            };
+            ControlFlow::Continue(())
         };
-        // The first steps make the arenas of both threads.
-        allocations();
-        let counted = allocations();
+        trainer.fit(told).unwrap();
+        assert_eq!(steps, 30 * (EPOCHS as usize - 1));
         // The queue of the pool takes a new block once in 60 steps or so.
-        let what = (config.model.coupling, memory, batch, more);
-        assert!(counted < STEPS / 10, "{counted} allocations in {STEPS} steps, {what:?}");
+        let what = (coupling, memory, batch, more);
+        assert!(counted < steps / 10, "{counted} allocations in {steps} steps, {what:?}");
     }
 }

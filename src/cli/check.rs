@@ -126,7 +126,7 @@ impl Check {
         let rows = x.len() / dim;
         let y = model::one_each(&y, rows, conditions);
         let file = self.data.path.display();
-        let own = flow.training().and_then(|training| not_trained_on(training, &side_by_side(&y, &x, rows)));
+        let own = flow.training().and_then(|training| not_trained_on(&training, &side_by_side(&y, &x, rows)));
         let (of, mut chosen) = match own {
             Some(own) if !self.all && !own.is_empty() => {
                 let plural = if own.len() == 1 { "row" } else { "rows" };
@@ -259,7 +259,7 @@ fn lines(flow: &Flow, looked: &Looked) -> Result<(Vec<Line>, Vec<String>, Densit
     }
     let of_lanes = match flow.spec().kind {
         Kind::Flow | Kind::Cinn => vec![("z", n, encoded.z)],
-        Kind::Hint => vec![("z_y", c, flow.encode_joint(y, x)?.y.z), ("z_x", n, encoded.z)],
+        Kind::Hint => vec![("z_y", c, flow.joint()?.encode(y, x)?.y.z), ("z_x", n, encoded.z)],
     };
     let mut words = Vec::new();
     for (name, columns, z) in of_lanes {
@@ -284,7 +284,7 @@ fn lines(flow: &Flow, looked: &Looked) -> Result<(Vec<Line>, Vec<String>, Densit
         }
     }
     let scored = Scored { of, which: Which::Posterior, y, x, log_prob: &densities, numbers: Some(numbers) };
-    let density = describe(flow, flow.training(), scored, samples_to_draw(flow, SAMPLES))?;
+    let density = describe(flow, flow.training().as_ref(), scored, samples_to_draw(flow, SAMPLES))?;
     if let Some(below) = &density.gaussian {
         let none = Limit::Fit(Bound { good: 0.0, failure: 0.0 });
         lines.push(line("rows more than 1,000 nats below a Gaussian".into(), below.broken as f64, none));

@@ -89,6 +89,6 @@ fn both_lanes(flow: &Flow, path: &Path) -> Result<(Vec<String>, usize, Vec<f32>)
     let z = model::latent_rows(path, dim)?;
     let part =
         |range: std::ops::Range<usize>| z.iter_rows().flat_map(|row| row[range.clone()].to_vec()).collect::<Vec<_>>();
-    let lanes = flow.decode_joint(&part(0..c), &part(c..dim))?;
+    let lanes = flow.joint()?.decode(&part(0..c), &part(c..dim))?;
     Ok((output::joint_names(flow), dim, side_by_side(&lanes.y, &lanes.x, z.rows)))
 }

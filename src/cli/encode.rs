@@ -94,7 +94,7 @@ impl Latent {
         }
         let count = rows.x.len() / spec.dim as usize;
         let y = model::one_each(&rows.y, count, spec.cond_dim as usize);
-        let lanes = flow.encode_joint(&y, &rows.x)?;
+        let lanes = flow.joint()?.encode(&y, &rows.x)?;
         Ok(Self {
             rows: count,
             names: [numbered("z_y", spec.cond_dim), numbered("z_x", spec.dim)].concat(),

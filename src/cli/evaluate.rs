@@ -115,7 +115,7 @@ impl Evaluate {
         };
         let scores = measure::measure(&flow, &config, &data, &protocol, &self.run.join("abc"), &mut tell)?;
         tell("median and worst of the log-densities")?;
-        let density = density::held_out(&flow, &data, &config, flow.training(), SAMPLES)?;
+        let density = density::held_out(&flow, &data, flow.training().as_ref(), SAMPLES)?;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }

@@ -71,7 +71,7 @@ impl LogProb {
         outside.into_iter().for_each(|row| log_prob[row] = f32::NEG_INFINITY);
         let of = format!("rows of {}", self.data.path.display());
         let scored = Scored { of: &of, which, y: &y, x: &x, log_prob: &log_prob, numbers: None };
-        let density = describe(&flow, flow.training(), scored, samples_to_draw(&flow, SAMPLES))?;
+        let density = describe(&flow, flow.training().as_ref(), scored, samples_to_draw(&flow, SAMPLES))?;
         let words = std::iter::once(density.summary()).chain(density.details());
         match &self.output {
             Some(path) => {
@@ -113,7 +113,7 @@ impl LogProb {
         let of_y = flow.units_of_conditions();
         if let Some(Of::Evidence) = self.of {
             let (y, outside) = moved_inside(of_y, self.data.conditions_for(flow)?, &self.data.path);
-            let log_prob = flow.log_evidence(&y)?;
+            let log_prob = flow.joint()?.log_evidence(&y)?;
             return Ok(Scores { which: Which::Evidence, x: Vec::new(), y, log_prob, outside });
         }
         let model::Tables { x, y } = self.data.tables_for(flow)?;
@@ -124,7 +124,7 @@ impl LogProb {
                 let (y, also) = moved_inside(of_y, y, self.data.path_of_y());
                 let c = flow.spec().cond_dim as usize;
                 outside.extend(if y.len() == c && !also.is_empty() { (0..rows).collect() } else { also });
-                let log_prob = flow.log_prob_joint(&model::one_each(&y, rows, c), &x)?;
+                let log_prob = flow.joint()?.log_prob(&model::one_each(&y, rows, c), &x)?;
                 Ok(Scores { which: Which::Joint, x, y, log_prob, outside })
             }
             (_, y) => {

@@ -14,6 +14,7 @@ mod logging;
 mod model;
 mod output;
 mod progress;
+mod remedy;
 mod reproduce;
 mod sample;
 mod simulate;
@@ -118,13 +119,14 @@ fn run() -> ExitCode {
         // Whoever read our output has seen enough.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            let of_library = error.downcast_ref::<crate::Error>();
             // Without the chain: the messages of the library hold their causes.
-            logging::error(&if output::is_of_stdout(&error) {
-                format!("cannot write to stdout: {error}")
-            } else {
-                error.to_string()
+            logging::error(&match of_library {
+                _ if output::is_of_stdout(&error) => format!("cannot write to stdout: {error}"),
+                Some(error) => remedy::in_words(error),
+                None => error.to_string(),
             });
-            ExitCode::from(error.downcast_ref::<crate::Error>().map_or(1, crate::Error::exit_code))
+            ExitCode::from(of_library.map_or(1, remedy::exit_code))
         }
     }
 }

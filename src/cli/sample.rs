@@ -71,7 +71,7 @@ impl Sample {
             }
             (None, Kind::Hint) => {
                 let draw = |n, first| {
-                    let lanes = flow.sample_joint_from(n, self.seed, first as u64)?;
+                    let lanes = flow.joint()?.sample_from(n, self.seed, first as u64)?;
                     Ok(side_by_side(&lanes.y, &lanes.x, n))
                 };
                 let dim = flow.spec().latent_dim();

@@ -18,7 +18,7 @@ pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
     let (Kind::Hint, Some(evidence)) = (flow.spec().kind, flow.evidence()) else {
         return tell_of_far(flow, observations);
     };
-    let log_prob = flow.log_evidence(observations.values())?;
+    let log_prob = flow.joint()?.log_evidence(observations.values())?;
     let shares: Vec<f64> = log_prob.iter().map(|&l| evidence.share_below(l.into())).collect();
     if let [share] = shares[..] {
         tracing::info!(

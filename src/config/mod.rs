@@ -291,6 +291,19 @@ impl Model {
     /// # Errors
     /// [`crate::Error::Config`] where a setting is out of range.
     pub fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
+        let spec = self.shape(dim, cond_dim);
+        spec.validate()?;
+        match self.budget {
+            Some(budget) if self.width.is_none() => {
+                let width = width_for(&spec, budget)?;
+                Ok(Spec { width, ..spec })
+            }
+            _ => Ok(spec),
+        }
+    }
+
+    /// The same with any width where a budget asks for one, and nothing checked.
+    pub(crate) fn shape(&self, dim: u32, cond_dim: u32) -> Spec {
         let coupling = match self.coupling {
             CouplingKind::Affine => Transform::Affine,
             CouplingKind::Spline => {
@@ -321,21 +334,13 @@ impl Model {
                 ScaleKind::Exp => Scale::Exp,
             },
         };
-        let spec = match self.max_log_scale {
+        match self.max_log_scale {
             Some(most) if self.scale == ScaleKind::Atan => {
                 // The least f32 would be 0 for a bound of no sense, which is then refused by the name of the slope.
                 let each = most / maps_of_a_column(&spec) as f64;
                 Spec { scale: Scale::Atan { slope: (each / std::f64::consts::FRAC_PI_2) as f32 }, ..spec }
             }
             _ => spec,
-        };
-        spec.validate()?;
-        match self.budget {
-            Some(budget) if self.width.is_none() => {
-                let width = width_for(&spec, budget)?;
-                Ok(Spec { width, ..spec })
-            }
-            _ => Ok(spec),
         }
     }
 

@@ -188,6 +188,7 @@ pub fn for_tables() -> Config {
         mix_first: false,
         coupling: CouplingKind::Spline,
         max_log_scale: None,
+        init_sigma: None,
         ..config.model
     };
     config.data.squash = Some(3.0);

@@ -1,6 +1,6 @@
 //! Ranges of all settings, and settings that do not go together.
 
-use super::{Config, CouplingKind, Given, Preset, ScaleKind};
+use super::{Config, CouplingKind, Given, Preset, ScaleKind, Train};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
@@ -10,6 +10,42 @@ pub const MOST_THREADS: u64 = 1024;
 /// Most halvings of a rate: after as many there is nothing left of it.
 const MOST_RETRIES: u64 = 30;
 
+impl Train {
+    /// Checks every range.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let t = self;
+        at_least("train.epochs", t.epochs, 1)?;
+        t.batch.map_or(Ok(()), |v| at_least("train.batch", v, 1))?;
+        t.batches_per_epoch.map_or(Ok(()), |v| at_least("train.batches_per_epoch", v, 1))?;
+        for (key, value) in [
+            ("train.lr", t.lr),
+            ("train.lr_final", t.lr_final),
+            ("train.warmup_factor", t.warmup_factor),
+            ("train.eps", t.eps),
+            ("train.grad_clamp", t.grad_clamp),
+        ] {
+            number(key, value, "more than 0", |v| v > 0.0)?;
+        }
+        for (key, value) in [("train.beta1", t.beta1), ("train.beta2", t.beta2)] {
+            number(key, value, "at least 0 and less than 1", |v| v >= 0.0 && (v as f32) < 1.0)?;
+        }
+        let share = |v| (0.0..=0.9).contains(&v);
+        t.dropout.map_or(Ok(()), |v| number("train.dropout", v, "at least 0 and at most 0.9", share))?;
+        for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
+            number(key, value, "0 or more", |v| v >= 0.0)?;
+        }
+        number("train.clip_norm", t.clip_norm, "more than 0, or 0 to leave it out", |v| v == 0.0 || v as f32 > 0.0)?;
+        // More than the whole of a weight would turn its sign.
+        let decays = |v: f64| v >= 0.0 && v * t.lr.max(t.lr_final) < 1.0;
+        let what = "0 or more, and less than 1 / train.lr";
+        t.decay.map_or(Ok(()), |v| number("train.decay", v, what, decays))?;
+        number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
+            v >= 0.0 && (v as f32) < 1.0
+        })?;
+        at_most("train.retries", t.retries, MOST_RETRIES)
+    }
+}
+
 impl Config {
     /// Checks every range, and that no two settings contradict each other.
     ///
@@ -17,7 +53,7 @@ impl Config {
     /// [`Error::Config`] naming the setting, its value and the values it may have.
     pub fn validate(&self) -> Result<()> {
         self.model_ranges()?;
-        self.train_ranges()?;
+        self.train.validate()?;
         self.data_ranges()?;
         self.has_a_place_in_toml()
     }
@@ -108,39 +144,6 @@ impl Config {
             Error::Config { key, .. } if key == "model.budget" => Ok(()),
             other => Err(other),
         })
-    }
-
-    fn train_ranges(&self) -> Result<()> {
-        let t = &self.train;
-        at_least("train.epochs", t.epochs, 1)?;
-        t.batch.map_or(Ok(()), |v| at_least("train.batch", v, 1))?;
-        t.batches_per_epoch.map_or(Ok(()), |v| at_least("train.batches_per_epoch", v, 1))?;
-        for (key, value) in [
-            ("train.lr", t.lr),
-            ("train.lr_final", t.lr_final),
-            ("train.warmup_factor", t.warmup_factor),
-            ("train.eps", t.eps),
-            ("train.grad_clamp", t.grad_clamp),
-        ] {
-            number(key, value, "more than 0", |v| v > 0.0)?;
-        }
-        for (key, value) in [("train.beta1", t.beta1), ("train.beta2", t.beta2)] {
-            number(key, value, "at least 0 and less than 1", |v| v >= 0.0 && (v as f32) < 1.0)?;
-        }
-        let share = |v| (0.0..=0.9).contains(&v);
-        t.dropout.map_or(Ok(()), |v| number("train.dropout", v, "at least 0 and at most 0.9", share))?;
-        for (key, value) in [("train.l2", t.l2), ("train.noise", t.noise)] {
-            number(key, value, "0 or more", |v| v >= 0.0)?;
-        }
-        number("train.clip_norm", t.clip_norm, "more than 0, or 0 to leave it out", |v| v == 0.0 || v as f32 > 0.0)?;
-        // More than the whole of a weight would turn its sign.
-        let decays = |v: f64| v >= 0.0 && v * t.lr.max(t.lr_final) < 1.0;
-        let what = "0 or more, and less than 1 / train.lr";
-        t.decay.map_or(Ok(()), |v| number("train.decay", v, what, decays))?;
-        number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
-            v >= 0.0 && (v as f32) < 1.0
-        })?;
-        at_most("train.retries", t.retries, MOST_RETRIES)
     }
 
     fn data_ranges(&self) -> Result<()> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::init::{self, Init};
 use super::{Flow, Memory, ModelFile};
+use crate::config::Model;
 use crate::data::units::Units;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -39,6 +40,20 @@ impl FlowBuilder {
             y: Units::default(),
             memory: Memory::default(),
         }
+    }
+
+    /// Starts from settings of a model, for columns of x and conditions with these units.
+    pub(crate) fn for_data(model: &Model, [dim, cond_dim]: [usize; 2], [x, y]: [&Units; 2]) -> Self {
+        let spec = model.shape(dim as u32, cond_dim as u32);
+        let init = model.init_sigma.map_or(Init::Inputs, |sigma| Init::Sigma(sigma as f32));
+        let budget = model.budget.filter(|_| model.width.is_none());
+        Self { init: Some(init), budget, x: x.clone(), y: y.clone(), ..Self::from_spec(spec) }
+    }
+
+    /// What a model with conditions is: a `hint`, which knows x and y together, or a `cinn`, which knows x given y.
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.spec.kind = kind;
+        self
     }
 
     /// K, the number of blocks.

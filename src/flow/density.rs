@@ -99,14 +99,14 @@ fn draw(flow: &Flow, training: &TrainingRows, which: Which, y: &[f32], count: us
         }
         (Which::Joint, _) => pieces(
             &mut |first, rows| {
-                let Lanes { y, x } = flow.sample_joint_from(rows, SEED, first as u64)?;
+                let Lanes { y, x } = flow.joint()?.sample_from(rows, SEED, first as u64)?;
                 Ok(side_by_side(&y, &x, rows))
             },
             c + n,
             0,
         )?,
         (Which::Evidence, _) => {
-            pieces(&mut |first, rows| Ok(flow.sample_joint_from(rows, SEED, first as u64)?.y), c, 0)?;
+            pieces(&mut |first, rows| Ok(flow.joint()?.sample_from(rows, SEED, first as u64)?.y), c, 0)?;
         }
     }
     samples.name = match samples.column.checked_sub(c) {

@@ -1,6 +1,6 @@
 //! Gradients of a model on rows of the caller, for what is trained outside of [`crate::train`].
 
-use super::Given;
+use super::Conditional;
 use super::programs::Name;
 use crate::data::side_by_side;
 use crate::engine::Job;
@@ -18,7 +18,7 @@ pub struct Gradients {
     pub y: Vec<f32>,
 }
 
-impl Given<'_> {
+impl Conditional<'_> {
     /// Mean loss of rows x and its gradients (spec, section 5): mean of `|z|^2 / 2 - log |det J|`, not clamped, without
     /// L2; of a `hint` over both lanes. With a standardised model the loss is that of the standardised rows, as in
     /// training.

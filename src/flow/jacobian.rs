@@ -1,13 +1,13 @@
 //! Jacobians of a model on rows of the caller: which columns of the latent depend on which of the data, and how much
 //! (paper, figure 1).
 
-use super::{Flow, Given};
+use super::{Conditional, Flow};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
 impl Flow {
     /// Jacobian dz/dx of each row x of an unconditional flow, row-major (B, N, N): entry (i, j) is dz_i/dx_j, x in the
-    /// user's units. Of other models see [`Given::jacobian`].
+    /// user's units. Of other models see [`Conditional::jacobian`].
     ///
     /// Takes one backward pass over all rows for each column of z.
     ///
@@ -19,7 +19,7 @@ impl Flow {
     }
 
     /// Mean of |dz/dx| over rows x of an unconditional flow, row-major (N, N); of others see
-    /// [`Given::mean_abs_jacobian`].
+    /// [`Conditional::mean_abs_jacobian`].
     ///
     /// # Errors
     /// As those of [`Flow::jacobian`], and [`Error::Shape`] where there is no row.
@@ -28,7 +28,7 @@ impl Flow {
     }
 }
 
-impl Given<'_> {
+impl Conditional<'_> {
     /// Jacobian dz/dx of each row x given its observation, row-major (B, N, N). Of a `hint` it is that of both lanes,
     /// of [z_y, z_x] by [y, x], (B, C + N, C + N). x and y are in the user's units.
     ///
@@ -44,11 +44,11 @@ impl Given<'_> {
         Ok(all)
     }
 
-    /// Mean of the absolute values of [`Given::jacobian`] over the rows, row-major (N, N), of a `hint` (C + N, C + N).
+    /// Mean of the absolute values of [`Conditional::jacobian`] over the rows, row-major (N, N), of a `hint` (C + N, C + N).
     /// Entries that the architecture keeps at zero are exactly 0. An entry is NaN if it is NaN for a row.
     ///
     /// # Errors
-    /// As those of [`Given::jacobian`], and [`Error::Shape`] where there is no row.
+    /// As those of [`Conditional::jacobian`], and [`Error::Shape`] where there is no row.
     pub fn mean_abs_jacobian(&self, x: &[f32]) -> Result<Vec<f64>> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         if rows == 0 {

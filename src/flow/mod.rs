@@ -6,9 +6,9 @@
 //! of [`Flow`] whose names say `joint` or `evidence`.
 
 mod builder;
+mod conditional;
 pub mod density;
 mod evidence;
-mod given;
 mod gradients;
 mod init;
 mod inner;
@@ -17,17 +17,19 @@ mod joint;
 mod model_file;
 pub(crate) mod programs;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use builder::FlowBuilder;
+pub use conditional::Conditional;
 pub use evidence::Evidence;
-pub use given::Given;
 pub use gradients::Gradients;
-pub use joint::Lanes;
+pub use joint::{Joint, Lanes};
 pub use model_file::ModelFile;
 pub(crate) use model_file::open_tensors;
 
+pub use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use crate::tape::Memory;
 
 use crate::atomic::Overwrite;
@@ -35,7 +37,7 @@ use crate::data::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
 use crate::eval::density::TrainingRows;
-use crate::plan::{Plan, Spec};
+use crate::plan::Plan;
 use programs::Name;
 
 /// A normalizing flow on a device (paper, eqs. 1 to 6): z = T(x), z = T(x | y), or [z_y, z_x] = T(y, x).
@@ -48,8 +50,6 @@ pub struct Flow {
     engine: Engine,
     x: Units,
     y: Units,
-    evidence: Option<Evidence>,
-    training: Option<TrainingRows>,
     memory: Memory,
     loaded: Mutex<Loaded>,
 }
@@ -59,6 +59,10 @@ struct Loaded {
     session: Box<dyn Session>,
     /// The programs and the number of samples each was compiled for.
     compiled: Vec<((Name, usize), ProgramId)>,
+    /// How usual observations are, of a trained `hint`.
+    evidence: Option<Evidence>,
+    /// The rows that it was trained on.
+    training: Option<TrainingRows>,
 }
 
 /// Latent vectors of some rows, with their log-determinants.
@@ -73,6 +77,12 @@ pub struct Encoded {
 /// Samples that one compilation is sized for. Larger jobs run in tiles.
 const TYPICAL_ROWS: usize = 10_000;
 
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flow").field("spec", self.spec()).field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
 impl Flow {
     /// Starts a new model of `dim` columns.
     pub fn builder(dim: u32) -> FlowBuilder {
@@ -84,8 +94,8 @@ impl Flow {
     /// # Errors
     /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device
     /// cannot hold the model.
-    pub fn load(path: &Path, engine: &Engine) -> Result<Self> {
-        Self::from_file(ModelFile::read(path)?, engine)
+    pub fn load(path: impl AsRef<Path>, engine: &Engine) -> Result<Self> {
+        Self::from_file(ModelFile::read(path.as_ref())?, engine)
     }
 
     /// Puts a model that is in memory on a device.
@@ -98,8 +108,8 @@ impl Flow {
         let ModelFile { plan, weights, x, y, evidence, training } = file;
         let mut session = engine.load(plan.clone())?;
         session.write(Values::Weights, &weights)?;
-        let loaded = Mutex::new(Loaded { session, compiled: Vec::new() });
-        Ok(Self { plan, engine: engine.clone(), x, y, evidence, training, memory: Memory::default(), loaded })
+        let loaded = Mutex::new(Loaded { session, compiled: Vec::new(), evidence, training });
+        Ok(Self { plan, engine: engine.clone(), x, y, memory: Memory::default(), loaded })
     }
 
     /// What [`Flow::loss_gradients`] and [`Flow::vjp`] keep for their backward pass; [`Memory::Stored`] unless this is
@@ -114,14 +124,14 @@ impl Flow {
     /// # Errors
     /// [`crate::Error::DeviceLost`] where the weights cannot be read back.
     pub fn to_file(&self) -> Result<ModelFile> {
-        let weights = self.loaded().session.read(Values::Weights)?;
+        let mut loaded = self.loaded();
         Ok(ModelFile {
             plan: self.plan.clone(),
-            weights,
+            weights: loaded.session.read(Values::Weights)?,
             x: self.x.clone(),
             y: self.y.clone(),
-            evidence: self.evidence.clone(),
-            training: self.training.clone(),
+            evidence: loaded.evidence.clone(),
+            training: loaded.training.clone(),
         })
     }
 
@@ -130,8 +140,8 @@ impl Flow {
     /// # Errors
     /// [`crate::Error::Exists`] where the file exists and `overwrite` is not set, [`crate::Error::Io`] where it cannot be
     /// written.
-    pub fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        self.to_file()?.write(path, overwrite)
+    pub fn save(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
+        self.to_file()?.write(path.as_ref(), overwrite)
     }
 
     /// What the model is made of.
@@ -180,13 +190,19 @@ impl Flow {
     }
 
     /// Of a trained `hint`: `log p(y)` of the observations it was trained on.
-    pub fn evidence(&self) -> Option<&Evidence> {
-        self.evidence.as_ref()
+    pub fn evidence(&self) -> Option<Evidence> {
+        self.loaded().evidence.clone()
     }
 
     /// The rows that the model was trained on, where its file knows them.
-    pub fn training(&self) -> Option<&TrainingRows> {
-        self.training.as_ref()
+    pub(crate) fn training(&self) -> Option<TrainingRows> {
+        self.loaded().training.clone()
+    }
+
+    /// Remembers what a training leaves beside weights.
+    pub(crate) fn remember(&self, training: TrainingRows, evidence: Option<Evidence>) {
+        let mut loaded = self.loaded();
+        (loaded.training, loaded.evidence) = (Some(training), evidence);
     }
 
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
@@ -264,7 +280,7 @@ impl Flow {
             return Ok(());
         }
         let what = format!("{rows} samples of {columns} columns do not fit in memory; draw fewer at a time");
-        Err(Error::config("n", what))
+        Err(Error::argument("n", what))
     }
 
     /// Runs a program.

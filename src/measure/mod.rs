@@ -99,19 +99,19 @@ impl Protocol {
             }
             None if self.fitted > self.correlated => {
                 let what = format!("is {}, more than the {} samples of `correlated`", self.fitted, self.correlated);
-                Err(Error::config("fitted", what))
+                Err(Error::argument("fitted", what))
             }
             None if abc && self.batches * self.batch_rows > MOST_ACCEPTED => {
                 let what = format!("is {}, of {} accepted draws each; take fewer", self.batches, self.batch_rows);
-                Err(Error::config("batches", what))
+                Err(Error::argument("batches", what))
             }
             None if abc && self.draws > MOST_DRAWS => {
                 let what = format!("is {}, must be at most {MOST_DRAWS}", self.draws);
-                Err(Error::config("draws", what))
+                Err(Error::argument("draws", what))
             }
             None if abc && self.batches > 0 && self.draws < self.batch_rows as u64 => {
                 let what = format!("is {}, of which {} cannot be accepted; draw more", self.draws, self.batch_rows);
-                Err(Error::config("draws", what))
+                Err(Error::argument("draws", what))
             }
             None => Ok(()),
         }

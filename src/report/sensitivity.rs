@@ -65,7 +65,7 @@ pub fn sensitivity(
     }
     let points = || curves.iter().flatten().flatten();
     if points().flatten().any(|v| !v.is_finite()) {
-        return Err(Error::config("shape", "the outline is not finite; take another row or a smaller offset"));
+        return Err(Error::argument("shape", "the outline is not finite; take another row or a smaller offset"));
     }
     let range = |axis: usize| {
         let values = points().map(|p| p[axis]);

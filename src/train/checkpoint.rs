@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::best::Best;
 use super::cooldown::Cooldown;
-use super::trainer::{Position, Retries, State};
+use super::training_loop::{Position, Retries, State};
 use crate::atomic::{Overwrite, write_atomic};
 use crate::data::units::Units;
 use crate::engine::{DeviceInfo, Skips};

@@ -116,6 +116,11 @@ impl RowColumns {
         Self { cond_dim, dim, y, x, numbers: (1..=cond_dim).chain(1..=dim).collect(), one_table: false }
     }
 
+    /// Those of rows in memory, [C, N] of them.
+    pub(super) fn in_memory(y: &[String], x: &[String], [cond_dim, dim]: [usize; 2], numbers: &[usize]) -> Self {
+        Self { cond_dim, dim, y: y.to_vec(), x: x.to_vec(), numbers: numbers.to_vec(), one_table: false }
+    }
+
     /// C + N.
     pub(super) fn row(&self) -> usize {
         self.cond_dim + self.dim

@@ -8,11 +8,12 @@ use sha2::{Digest, Sha256};
 
 use super::columns::{self, RowColumns};
 use super::notes;
-use crate::config::{Config, Preset, preset};
+use crate::config::{Config, CouplingKind, Preset, Train, preset};
 use crate::data::Shapes;
 use crate::data::units::{ColumnSetting, Conditioned, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
+use crate::eval::density::HeldOut;
 use crate::flow::{Lanes, ModelFile};
 use crate::plan::Kind;
 use crate::rng::{self, Stream};
@@ -21,27 +22,31 @@ use crate::rng::{self, Stream};
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// Training rows [y, x], row-major (rows, C + N), in the units of the networks.
-    pub train: Arc<[f32]>,
+    pub(crate) train: Arc<[f32]>,
     /// Held-out rows, as `train`, with the test noise already added; may be empty.
-    pub test: Vec<f32>,
+    pub(crate) test: Vec<f32>,
     /// N, the number of columns of x.
-    pub dim: usize,
+    pub(crate) dim: usize,
     /// C, the number of conditions y; 0 for an unconditional model.
-    pub cond_dim: usize,
+    pub(crate) cond_dim: usize,
     /// Names, bounds and standardisation of the columns of x.
-    pub x: Units,
+    pub(crate) x: Units,
     /// The same of the conditions.
-    pub y: Units,
+    pub(crate) y: Units,
     /// Mean over the held-out rows of the log-determinant of the way of x to the units of the networks.
-    pub test_jacobian: f64,
+    pub(crate) test_jacobian: f64,
     /// SHA-256 of the training and held-out rows, in the user's units.
-    pub fingerprint: String,
+    pub(crate) fingerprint: String,
     /// Short name: that of the preset, or the stem of the file.
-    pub name: String,
+    pub(crate) name: String,
     /// What the user should know about the rows.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// What was chosen for them, and is nothing to worry about.
-    pub choices: Vec<String>,
+    pub(crate) choices: Vec<String>,
+    /// How the rows of a table were shared out; none of rows that have a test part of their own.
+    pub(crate) split: Option<HeldOut>,
+    /// Name of the file that they are rows of.
+    pub(crate) file: Option<String>,
 }
 
 impl Dataset {
@@ -73,6 +78,8 @@ impl Dataset {
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
             held_out: Vec::new(),
+            split: None,
+            file: None,
             notes,
         };
         rows.prepare(config, None)
@@ -111,23 +118,22 @@ impl Dataset {
         rows.outer(Lanes { y: &self.y, x: &self.x })
     }
 
-    /// Fills in what depends on the number of rows: the batch and the batches of an epoch.
+    /// Settings with what depends on the number of rows: the batch and the batches of an epoch, dropout and decay.
     ///
     /// # Errors
     /// [`Error::Config`] where a batch has more rows than there are, or a training more steps than can be counted.
-    pub fn complete(&self, config: &mut Config) -> Result<()> {
-        let (rows, held_out) = (self.train_rows() as u64, self.test_rows() as u64);
-        let batch = config.train.batch.unwrap_or_else(|| preset::batch_for(rows, config.model.coupling));
+    pub(crate) fn resolve(&self, train: &Train, coupling: CouplingKind) -> Result<Train> {
+        let rows = self.train_rows() as u64;
+        let batch = train.batch.unwrap_or_else(|| preset::batch_for(rows, coupling));
         if batch > rows {
-            let held_out = match held_out {
-                0 => String::new(),
-                n if config.data.preset.is_none() => format!(" ({n} more are held out, see data.validation)"),
-                _ => String::new(),
+            let held_out = match self.split {
+                None => String::new(),
+                Some(HeldOut { rows, .. }) => format!(" ({rows} more are held out, see data.validation)"),
             };
             let what = format!("is {batch}, but there are only {rows} training rows{held_out}; choose {rows} or less");
             return Err(Error::config("train.batch", what));
         }
-        let batches = config.train.batches_per_epoch.unwrap_or(rows / batch);
+        let batches = train.batches_per_epoch.unwrap_or(rows / batch);
         let fits = |n: Option<u64>| n.filter(|&n| n <= u64::from(u32::MAX));
         if fits(batch.checked_mul(batches)).is_none() {
             let what =
@@ -135,15 +141,17 @@ impl Dataset {
             return Err(Error::config("train.batches_per_epoch", what));
         }
         let passes = (batch * batches).div_ceil(rows);
-        if fits(config.train.epochs.checked_mul(batches.max(passes))).is_none() {
-            let what = format!("is {}: there would be 2^32 steps or more; choose fewer", config.train.epochs);
+        if fits(train.epochs.checked_mul(batches.max(passes))).is_none() {
+            let what = format!("is {}: there would be 2^32 steps or more; choose fewer", train.epochs);
             return Err(Error::config("train.epochs", what));
         }
-        config.train.dropout = Some(config.train.dropout.unwrap_or_else(|| preset::dropout_for(rows)));
-        config.train.decay = Some(config.train.decay.unwrap_or_else(|| preset::decay_for(rows)));
-        config.train.batch = Some(batch);
-        config.train.batches_per_epoch = Some(batches);
-        Ok(())
+        Ok(Train {
+            dropout: Some(train.dropout.unwrap_or_else(|| preset::dropout_for(rows))),
+            decay: Some(train.decay.unwrap_or_else(|| preset::decay_for(rows))),
+            batch: Some(batch),
+            batches_per_epoch: Some(batches),
+            ..train.clone()
+        })
     }
 }
 
@@ -167,6 +175,9 @@ pub(super) struct Rows {
     test: Vec<f32>,
     /// Which rows of the table are held out; empty where none is, or where they are no rows of the table.
     held_out: Vec<bool>,
+    split: Option<HeldOut>,
+    /// Name of the file that they are rows of.
+    file: Option<String>,
     notes: Vec<String>,
 }
 
@@ -190,8 +201,14 @@ impl Rows {
 
     /// Brings the rows to the units of the networks, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
+        let settings = self.columns.settings(config)?;
+        self.prepare_with(config, settings, init)
+    }
+
+    /// The same with what is said of each column; empty if nothing is.
+    fn prepare_with(self, config: &Config, settings: Vec<ColumnSetting>, init: Option<&ModelFile>) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, columns, coarse, mut train, mut test, held_out, mut notes } = self;
+        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes } = self;
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
@@ -199,7 +216,6 @@ impl Rows {
             notes.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
             notes.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
         }
-        let settings = columns.settings(config)?;
         let units = match carried {
             Some(carried) => stays(config, &settings, carried)?,
             None => {
@@ -249,7 +265,7 @@ impl Rows {
         }
         // On x alone, as in training.
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
-        Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes, choices })
+        Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes, choices, split, file })
     }
 }
 
@@ -334,6 +350,8 @@ fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
         train,
         test: test.to_vec(),
         held_out: Vec::new(),
+        split: None,
+        file: None,
         notes: Vec::new(),
     })
 }
@@ -379,12 +397,7 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
         rows = wanted as u32;
     }
     let share = config.data.validation.unwrap_or(0.0);
-    // A table of one row trains, too: nothing is held out of it.
-    let held_out = match (f64::from(rows) * share).round() as u32 {
-        0 if share > 0.0 => 1,
-        n => n,
-    };
-    let held_out = held_out.min(rows - 1) as usize;
+    let held_out = count_held_out(rows, share);
     let mut notes: Vec<String> = table.coarse_note().into_iter().collect();
     if held_out == 0 && share > 0.0 {
         notes.push("too few rows to hold any out: there is no test loss".into());
@@ -393,7 +406,18 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let coarse = table.coarse().to_vec();
     let is_held_out = held_out_rows(rows, held_out, config.data.seed);
     let (train, test) = split(table, rows, held_out, &is_held_out);
-    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, notes })
+    let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes })
+}
+
+/// How many of `rows` rows a share is. A table of one row trains, too: nothing is held out of it.
+fn count_held_out(rows: u32, share: f64) -> usize {
+    let held_out = match (f64::from(rows) * share).round() as u32 {
+        0 if share > 0.0 => 1,
+        n => n,
+    };
+    held_out.min(rows - 1) as usize
 }
 
 /// Which of `rows` rows are held out, `held_out` of them; empty where none is.
@@ -430,7 +454,10 @@ fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> (Arc
     (train, test)
 }
 
+mod builder;
 mod uci;
+
+pub use builder::DatasetBuilder;
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,11 @@
 //! What a training leaves to judge densities by: facts about its rows, and how the held-out ones fare.
 
 use super::dataset::{Dataset, fingerprint, is_held_out};
-use crate::config::Config;
 use crate::data::side_by_side;
 use crate::error::Result;
 use crate::eval::density::{Density, HeldOut, TrainingRows};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
-use crate::flow::{Flow, Lanes};
+use crate::flow::{Evidence, Flow, Lanes};
 use crate::plan::Kind;
 
 /// Samples drawn at the end of a training, at most. A model that sends two samples in 100,000 far away is found out
@@ -20,8 +19,25 @@ const ROWS: usize = 10_000;
 /// Training rows that are looked at where none are held out.
 const TRAINED: usize = 10_000;
 
-/// What the model file remembers of the training rows.
-pub(super) fn training_rows(data: &Dataset, config: &Config) -> TrainingRows {
+/// Observations of the training whose `log p(y)` is remembered as quantiles.
+const EVIDENCE_ROWS: usize = 100_000;
+
+/// Leaves in a model what its file is to remember of the training: its rows, and of a `hint` how usual observations are.
+/// `noise` is that of [`crate::config::Train::noise`].
+///
+/// # Errors
+/// [`crate::Error::DeviceLost`].
+pub(super) fn remember(flow: &Flow, data: &Dataset, noise: f64) -> Result<TrainingRows> {
+    let training = training_rows(data, noise);
+    let evidence = match flow.spec().kind {
+        Kind::Hint => Evidence::of(&flow.joint()?.log_evidence(&data.some_rows(EVIDENCE_ROWS).y)?),
+        Kind::Flow | Kind::Cinn => None,
+    };
+    flow.remember(training.clone(), evidence);
+    Ok(training)
+}
+
+fn training_rows(data: &Dataset, sigma: f64) -> TrainingRows {
     let columns = data.row_columns();
     let outer = |rows: &[f32]| {
         let Lanes { y, x } = data.outer(lanes(rows, columns, data.cond_dim));
@@ -35,23 +51,15 @@ pub(super) fn training_rows(data: &Dataset, config: &Config) -> TrainingRows {
         // Conditions get none.
         (None, _) => 0.0,
         // It is of the networks' units; of constant columns the deviation counts as 1.
-        (Some(c), true) if own > 0.0 => config.train.noise * data.x.unit(c, usual[c].into()),
-        (Some(_), _) => config.train.noise,
+        (Some(c), true) if own > 0.0 => sigma * data.x.unit(c, usual[c].into()),
+        (Some(_), _) => sigma,
     };
     let mut training = TrainingRows::fit(&some, columns, noise);
     training.rows = 0;
     data.train.chunks(ROWS * columns).for_each(|rows| training.add(&outer(rows), columns));
     training.fingerprint.clone_from(&data.fingerprint);
-    training.held_out = split_of(data, config);
+    training.held_out = data.split;
     training
-}
-
-/// Which rows of a table were held out; none of a data set that has rows of its own for that.
-fn split_of(data: &Dataset, config: &Config) -> Option<HeldOut> {
-    let is_table = config.data.preset.is_none() && config.data.path.is_some();
-    let (train, test) = (data.train_rows(), data.test_rows());
-    let (of, rows) = (u32::try_from(train + test).ok()?, u32::try_from(test).ok()?);
-    (is_table && rows > 0).then_some(HeldOut { seed: config.data.seed, of, rows })
 }
 
 /// Describes the held-out rows of a data set, with the test noise that they have; training rows where none are held
@@ -60,20 +68,11 @@ fn split_of(data: &Dataset, config: &Config) -> Option<HeldOut> {
 ///
 /// # Errors
 /// [`crate::Error::DeviceLost`], and those of sampling.
-pub fn held_out(
-    flow: &Flow,
-    data: &Dataset,
-    config: &Config,
-    training: Option<&TrainingRows>,
-    samples: usize,
-) -> Result<Density> {
+pub fn held_out(flow: &Flow, data: &Dataset, training: Option<&TrainingRows>, samples: usize) -> Result<Density> {
     let columns = data.row_columns();
-    let split = split_of(data, config);
-    let numbers: Option<Vec<usize>> = split.map(|split| numbers(split).map(|row| row + 1).collect());
-    let place = match (&config.data.path, split) {
-        (Some(path), Some(_)) => format!(" of {}", path.file_name().unwrap_or_default().to_string_lossy()),
-        _ => String::new(),
-    };
+    let numbers: Option<Vec<usize>> = data.split.map(|split| numbers(split).map(|row| row + 1).collect());
+    let place =
+        data.file.as_ref().filter(|_| data.split.is_some()).map(|file| format!(" of {file}")).unwrap_or_default();
     let (of, rows) = match data.test.is_empty() {
         false => (format!("held-out rows{place}"), Lanes::default()),
         true => ("training rows (none are held out)".into(), data.some_rows(TRAINED)),

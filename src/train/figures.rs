@@ -64,7 +64,7 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
         Kind::Flow => Lanes { y: Vec::new(), x: flow.sample(COMPARED, seed)? },
         // One sample for the conditions of each row.
         Kind::Cinn => Lanes { x: flow.given(&rows.y)?.sample(1, seed)?, y: rows.y.clone() },
-        Kind::Hint => flow.sample_joint(COMPARED, seed)?,
+        Kind::Hint => flow.joint()?.sample(COMPARED, seed)?,
     };
     if let Some(shapes) = config.data.preset.and_then(|preset| preset.shapes(config.data.outline)) {
         let labels = fourier_blocks(shapes.order());

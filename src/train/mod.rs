@@ -25,17 +25,21 @@ mod notes;
 mod order;
 pub mod run;
 mod score;
+mod settings;
 mod trainer;
+mod training_loop;
 mod verdict;
 
 #[cfg(feature = "plots")]
 pub(crate) use belongs::settings_that_matter;
 pub use best::Best;
 pub use cooldown::Cooldown;
-pub use dataset::Dataset;
 pub(crate) use dataset::add_test_noise;
+pub use dataset::{Dataset, DatasetBuilder};
 pub use kept::Kept;
 pub use manifest::Manifest;
 pub use metrics::EpochReport;
 pub use score::{HeldOutScore, held_out_score};
-pub use trainer::{Position, Progress, Retries, State, Trainer};
+pub use settings::TrainConfig;
+pub use trainer::{Event, Fitted, Trainer};
+pub use training_loop::{Position, Progress, Retries, State, TrainingLoop};

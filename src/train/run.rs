@@ -16,24 +16,21 @@ use super::inputs::{absolute, keeps_inputs};
 use super::kept::{Kept, count};
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
-use super::trainer::Trainer;
+use super::training_loop::TrainingLoop;
 use super::verdict::{already_finished, worse_at_the_end};
 use crate::Overwrite;
 use crate::config::{Config, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
-use crate::flow::{Evidence, Flow, FlowBuilder, ModelFile};
-use crate::plan::{Kind, Plan, Spec};
+use crate::flow::{Flow, FlowBuilder, ModelFile};
+use crate::plan::{Plan, Spec};
 
 pub use told::{Observer, Options, Outcome, Start};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
 const WITHIN_EPOCH: Duration = Duration::from_secs(60);
-
-/// Observations of the training whose `log p(y)` is remembered as quantiles.
-const EVIDENCE_ROWS: usize = 100_000;
 
 /// Begins a training. The folder is made only when data and model are known to be good.
 ///
@@ -56,7 +53,7 @@ pub fn start(
     let out = config.run.out.take();
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
-    let trainer = Trainer::new(&flow, &config, &data)?;
+    let steps = TrainingLoop::new(&flow, config.train.clone(), &data)?;
     // From here on an earlier run is gone.
     let folder = match out {
         Some(out) => RunFolder::create(&out, options.overwrite)?,
@@ -64,8 +61,7 @@ pub fn start(
     };
     let metrics = Metrics::create(&folder.metrics())?;
     let settings = folder.config();
-    let mut run =
-        Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last: None, warned: false };
+    let mut run = Run { folder, config, data: &data, flow: &flow, steps, metrics, options, last: None, warned: false };
     // The first checkpoint is the beginning, and the settings come last: what looks like a run can be resumed without
     // the model file that it began from.
     run.save()?;
@@ -144,7 +140,7 @@ pub fn resume(
     }
     let data = rows.prepare(&config, init.as_ref())?;
     let flow = model(&mut config, &data, init, engine)?;
-    let mut trainer = Trainer::new(&flow, &config, &data)?;
+    let mut steps = TrainingLoop::new(&flow, config.train.clone(), &data)?;
     if let Some((checkpoint, file, _)) = &found {
         let device = Device::from(&engine.info());
         if checkpoint.about.device != device {
@@ -154,18 +150,18 @@ pub fn resume(
                 before.engine, before.arithmetic, device.engine, device.arithmetic
             ));
         }
-        trainer.restore(&checkpoint.state).map_err(|e| Error::format(file, e.to_string()))?;
+        steps.restore(&checkpoint.state).map_err(|e| Error::format(file, e.to_string()))?;
     } else {
         observer.note("there is no checkpoint yet: starting from the beginning");
     }
-    let epochs = trainer.position().epoch;
+    let epochs = steps.position().epoch;
     let (metrics, reports) = Metrics::reopen(&folder.metrics(), epochs)?;
     if (reports.len() as u64) < epochs {
         observer
             .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
     }
     let last = reports.last().copied();
-    let run = Run { folder, config, data: &data, flow: &flow, trainer, metrics, options, last, warned: false };
+    let run = Run { folder, config, data: &data, flow: &flow, steps, metrics, options, last, warned: false };
     run.train(observer)
 }
 
@@ -186,7 +182,7 @@ pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
 
 /// Completes the settings that depend on the rows; returns the model they ask for.
 fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
-    data.complete(config)?;
+    config.train = data.resolve(&config.train, config.model.coupling)?;
     config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
         (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
             let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
@@ -223,7 +219,7 @@ struct Run<'a> {
     config: Config,
     data: &'a Dataset,
     flow: &'a Flow,
-    trainer: Trainer<'a>,
+    steps: TrainingLoop<'a>,
     metrics: Metrics,
     options: Options<'a>,
     last: Option<EpochReport>,
@@ -252,12 +248,12 @@ impl Run<'_> {
             flow: self.flow,
             data: self.data,
             config: &self.config,
-            position: self.trainer.position(),
+            position: self.steps.position(),
         });
-        let mut result = self.steps(observer).map_err(|e| self.explain(e));
+        let mut result = self.train_on(observer).map_err(|e| self.explain(e));
         let (mut kept, mut training) = (None, None);
         if let Ok(true) = result {
-            let finished = self.trainer.finish();
+            let finished = self.steps.finish();
             let saved = finished.and_then(|model| Ok((model, self.save_model()?)));
             result = saved.map(|(model, rows)| {
                 (kept, training) = (Some(model), Some(rows));
@@ -265,7 +261,7 @@ impl Run<'_> {
             });
         }
         if let Ok(true) = result {
-            let skipped = self.trainer.skipped();
+            let skipped = self.steps.skipped();
             if skipped > 0 {
                 observer.note(&format!(
                     "updates left out, since their gradient was not finite: {skipped} (train.clip_norm)"
@@ -274,7 +270,7 @@ impl Run<'_> {
             kept.and_then(|kept| kept.in_words(&self.config.train)).iter().for_each(|text| observer.note(text));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
-                    let text = worse_at_the_end(&reports, self.trainer.cooldown(), &self.config, self.data);
+                    let text = worse_at_the_end(&reports, self.steps.cooldown(), &self.config, self.data);
                     text.iter().for_each(|text| observer.warning(text));
                 }
                 Err(error) => observer.warning(&error.to_string()),
@@ -289,7 +285,7 @@ impl Run<'_> {
             Err(_) => "failed",
         };
         manifest.ended = Some(clock::now());
-        manifest.step = self.trainer.position().step;
+        manifest.step = self.steps.position().step;
         manifest.ll = kept.map_or(self.last.and_then(|report| report.ll), |kept| kept.ll);
         manifest.kept_epoch = kept.map(|kept| kept.epoch);
         manifest.stopped_early = kept.is_some_and(|kept| kept.stopped_early);
@@ -297,7 +293,7 @@ impl Run<'_> {
         match (result, manifest.write(&self.folder.manifest())) {
             (Ok(finished), Ok(())) => {
                 let folder = self.folder.path().into();
-                Ok(Outcome { finished, folder, step: self.trainer.position().step, last: self.last, kept, density })
+                Ok(Outcome { finished, folder, step: self.steps.position().step, last: self.last, kept, density })
             }
             (Ok(_), Err(error)) => Err(error),
             // The first failure is the one to report.
@@ -311,38 +307,38 @@ impl Run<'_> {
     }
 
     /// All steps that are left. Returns false where the training was stopped.
-    fn steps(&mut self, observer: &mut dyn Observer) -> Result<bool> {
+    fn train_on(&mut self, observer: &mut dyn Observer) -> Result<bool> {
         let mut saved = Instant::now();
-        while !self.trainer.is_done() {
-            if self.trainer.step()? {
-                observer.progress(&self.trainer.progress());
+        while !self.steps.is_done() {
+            if self.steps.step()? {
+                observer.progress(&self.steps.progress());
             }
             self.tell_of_retry(observer);
-            let ended = self.trainer.at_epoch_end();
+            let ended = self.steps.at_epoch_end();
             if ended {
-                let report = self.trainer.finish_epoch()?;
+                let report = self.steps.finish_epoch()?;
                 self.metrics.append(&report)?;
                 self.last = Some(report);
                 // After the epoch: only then is it known whether the training stops early.
-                observer.epoch(&report, &self.trainer.progress());
+                observer.epoch(&report, &self.steps.progress());
                 self.tell_of_retry(observer);
                 self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);
             let due = match self.config.run.checkpoint_every {
-                Some(steps) => self.trainer.position().step.is_multiple_of(steps),
+                Some(steps) => self.steps.position().step.is_multiple_of(steps),
                 None => saved.elapsed() >= if ended { AT_EPOCH_END } else { WITHIN_EPOCH },
             };
-            if due || stop || self.trainer.is_done() {
+            if due || stop || self.steps.is_done() {
                 if let Err(error) = self.save() {
                     // A state that is not to be kept.
-                    self.trainer.retry(error)?;
+                    self.steps.retry(error)?;
                     self.tell_of_retry(observer);
                     self.save()?;
                 }
                 saved = Instant::now();
             }
-            if stop && !self.trainer.is_done() {
+            if stop && !self.steps.is_done() {
                 return Ok(false);
             }
         }
@@ -350,7 +346,7 @@ impl Run<'_> {
     }
 
     fn tell_of_retry(&mut self, observer: &mut dyn Observer) {
-        self.trainer.went_back().iter().for_each(|text| observer.warning(text));
+        self.steps.went_back().iter().for_each(|text| observer.warning(text));
     }
 
     /// Warns, once, where the backward pass of a reversible training cannot be as exact as it should be.
@@ -360,7 +356,7 @@ impl Run<'_> {
         if self.config.train.memory != Memory::Reversible || self.warned {
             return Ok(());
         }
-        let lost = self.trainer.inverse_error()?;
+        let lost = self.steps.inverse_error()?;
         if lost > GOOD || lost.is_nan() {
             self.warned = true;
             observer.warning(&format!(
@@ -374,20 +370,14 @@ impl Run<'_> {
 
     /// Writes the model that was kept, with what is to be known of its rows and observations.
     fn save_model(&self) -> Result<TrainingRows> {
-        let mut file = self.flow.to_file()?;
-        let training = density::training_rows(self.data, &self.config);
-        file.training = Some(training.clone());
-        if self.flow.spec().kind == Kind::Hint {
-            let y = self.data.some_rows(EVIDENCE_ROWS).y;
-            file.evidence = Evidence::of(&self.flow.log_evidence(&y)?);
-        }
-        file.write(&self.folder.model(), Overwrite::Yes)?;
+        let training = density::remember(self.flow, self.data, self.config.train.noise)?;
+        self.flow.save(self.folder.model(), Overwrite::Yes)?;
         Ok(training)
     }
 
     /// What the model does with the held-out rows. The model is written by now: where this fails, the run does not.
     fn density(&self, observer: &mut dyn Observer, training: &TrainingRows) -> Option<Density> {
-        let density = density::held_out(self.flow, self.data, &self.config, Some(training), density::SAMPLES);
+        let density = density::held_out(self.flow, self.data, Some(training), density::SAMPLES);
         density.map_err(|error| observer.warning(&format!("the densities could not be looked at: {error}"))).ok()
     }
 
@@ -402,26 +392,18 @@ impl Run<'_> {
             x: self.flow.units().clone(),
             y: self.flow.units_of_conditions().clone(),
         };
-        self.folder.checkpoints().write(&Checkpoint { about, state: self.trainer.state()? })
+        self.folder.checkpoints().write(&Checkpoint { about, state: self.steps.state()? })
     }
 
     /// Adds to an error where the run can be taken up again.
     fn explain(&self, error: Error) -> Error {
-        let Error::Diverged { step, loss, remedy } = error else { return error };
-        let good = match self.folder.checkpoints().files() {
-            Ok(files) if !files.is_empty() => files.last().map(|(_, path)| path.display().to_string()),
-            _ => None,
-        };
-        let good = good.map_or("there is no checkpoint yet".into(), |path| {
-            format!(
-                "the last good checkpoint is {path}; start from it with --init {path} and a smaller train.lr, or start anew"
-            )
-        });
-        Error::Diverged { step, loss, remedy: format!("{good}; {remedy}") }
+        let Error::Diverged { step, loss, .. } = error else { return error };
+        let files = self.folder.checkpoints().files().unwrap_or_default();
+        Error::Diverged { step, loss, checkpoint: files.last().map(|(_, path)| path.clone()) }
     }
 
     fn manifest(&self) -> Manifest {
-        let position = self.trainer.position();
+        let position = self.steps.position();
         Manifest {
             version: env!("CARGO_PKG_VERSION"),
             command: self.options.command.to_vec(),

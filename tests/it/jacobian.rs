@@ -7,7 +7,7 @@ use crate::common::fixture::write_model;
 use crate::common::jacobian::{block_dependence, numerical_jacobian};
 use crate::common::oracle::{ConditionOn, Kind, Mixing, Model, Spec};
 use crate::common::random::{random_model, random_rows};
-use hintflow::flow::Given;
+use hintflow::flow::Conditional;
 use hintflow::{Error, Flow};
 
 /// Of entries against the oracle, relative to the largest of the Jacobian.
@@ -43,7 +43,7 @@ fn check(spec: Spec) {
     let (x, y) = random_rows(&model, 2, rows, 1e-4);
     let flow = load(&model);
     let (y32, n) = (f32s(&y), spec.latent_dim());
-    let given: Given<'_> = flow.given(&y32).expect("observations");
+    let given: Conditional<'_> = flow.given(&y32).expect("observations");
     let got = given.jacobian(&f32s(&x)).expect("Jacobian");
     assert_eq!(got.len(), rows * n * n);
 

@@ -10,7 +10,7 @@ use hintflow::config::preset;
 use hintflow::data::Table;
 use hintflow::flow::Memory;
 use hintflow::rng::{Stream, fill_normals};
-use hintflow::train::{Dataset, Trainer};
+use hintflow::train::Dataset;
 use hintflow::{Engine, Flow};
 
 const MEMORIES: [Memory; 2] = [Memory::Stored, Memory::Reversible];
@@ -28,7 +28,7 @@ fn activations(engine: &Engine, condition_on: hintflow::plan::ConditionOn, memor
     (config.train.epochs, config.train.batch, config.train.memory) = (1, Some(2000), memory);
     let data = Dataset::from_tables(&config, "normals", normals(4000, 1), Some(normals(200, 2))).expect("data");
     let flow = Flow::builder(6).blocks(blocks).width(12).condition_on(condition_on).build(engine).expect("flow");
-    let mut trainer = Trainer::new(&flow, &config, &data).expect("trainer");
+    let mut trainer = crate::rooms::begin(&flow, &config, &data).expect("trainer");
     let bytes = || {
         let footprint = flow.footprint();
         (footprint.total() - footprint.of_weights() - footprint.data) as f64

@@ -7,3 +7,12 @@ mod memory;
 mod posterior;
 mod python;
 mod train;
+
+use hintflow::config::Config;
+use hintflow::train::{Dataset, TrainingLoop};
+use hintflow::{Flow, Result};
+
+/// Begins a training with the settings of a configuration.
+fn begin<'a>(flow: &'a Flow, config: &Config, data: &'a Dataset) -> Result<TrainingLoop<'a>> {
+    TrainingLoop::new(flow, data.resolve(&config.train, config.model.coupling)?, data)
+}

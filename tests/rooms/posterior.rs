@@ -9,7 +9,7 @@ use hintflow::data::{Table, Units};
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Kind;
 use hintflow::rng::{Stream, fill_normals};
-use hintflow::train::{Dataset, Trainer};
+use hintflow::train::Dataset;
 
 /// y = A x + 0.5 n, x and n standard normal.
 const A: [[f64; 2]; 2] = [[1.0, 0.5], [-0.3, 0.8]];
@@ -57,7 +57,7 @@ fn trained(kind: Kind) -> Flow {
         .units_of_conditions(data.y.clone())
         .build(&engines::cpu())
         .expect("a flow");
-    let mut trainer = Trainer::new(&flow, &config, &data).expect("a trainer");
+    let mut trainer = crate::rooms::begin(&flow, &config, &data).expect("a trainer");
     while !trainer.is_done() {
         trainer.step().expect("a step");
         if trainer.at_epoch_end() {
@@ -136,8 +136,13 @@ fn other_units_change_the_density_by_their_jacobian() {
     };
     let posterior = |flow: &Flow, y: &[f32], x: &[f32]| flow.given(y).unwrap().log_prob(x).unwrap();
     same("posterior", posterior(&flow, &y, &x), posterior(&scaled, &y2, &x2), jacobian_x);
-    same("evidence", flow.log_evidence(&y).unwrap(), scaled.log_evidence(&y2).unwrap(), jacobian_y);
-    let joint = [flow.log_prob_joint(&y, &x).unwrap(), scaled.log_prob_joint(&y2, &x2).unwrap()];
+    same(
+        "evidence",
+        flow.joint().unwrap().log_evidence(&y).unwrap(),
+        scaled.joint().unwrap().log_evidence(&y2).unwrap(),
+        jacobian_y,
+    );
+    let joint = [flow.joint().unwrap().log_prob(&y, &x).unwrap(), scaled.joint().unwrap().log_prob(&y2, &x2).unwrap()];
     let [before, after] = joint;
     same("joint", before, after, jacobian_x + jacobian_y);
     let [samples, scaled_samples] =
@@ -189,9 +194,9 @@ fn a_regression_moves_x_and_nothing_else() {
         let expected: Vec<f32> = drawn.iter().zip(&shifts).map(|(x, shift)| x + shift).collect();
         close("samples", &ours.sample(1, 9).unwrap(), &expected);
         if kind == Kind::Hint {
-            let lanes = moved.sample_joint(40, 3).unwrap();
-            let z = moved.encode_joint(&lanes.y, &lanes.x).unwrap();
-            let back = moved.decode_joint(&z.y.z, &z.x.z).unwrap();
+            let lanes = moved.joint().unwrap().sample(40, 3).unwrap();
+            let z = moved.joint().unwrap().encode(&lanes.y, &lanes.x).unwrap();
+            let back = moved.joint().unwrap().decode(&z.y.z, &z.x.z).unwrap();
             close("joint samples there and back", &[back.y, back.x].concat(), &[lanes.y, lanes.x].concat());
             let gradients = ours.loss_gradients(&x).unwrap().1;
             // The loss is the mean over the rows, in the units of the networks, of which the Jacobian takes no part.

@@ -133,7 +133,7 @@ fn agrees_in_the_users_units(regression: Option<Regression>, squash: Option<f64>
     flow.save(&model, hintflow::Overwrite::No).unwrap();
     let wide = |values: &[f32]| values.iter().map(|&v| v.into()).collect::<Vec<f64>>();
     let rows = printed(&python, &model, &[(4, &wide(&x)), (2, &wide(&y))]);
-    let lanes = flow.encode_joint(&y, &x).unwrap();
+    let lanes = flow.joint().unwrap().encode(&y, &x).unwrap();
     let close = |what: &str, range, ours: &[f32]| {
         assert_close(what, &columns(&rows, range), &wide(ours), Tolerance::relative(1e-5).floor(1e-5));
     };

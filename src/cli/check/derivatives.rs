@@ -1,13 +1,13 @@
 //! Derivatives of the way to z, in the backward pass and by steps, and the scales in which errors are measured.
 
 use crate::data::Units;
-use crate::flow::Given;
+use crate::flow::Conditional;
 use crate::{Flow, Result};
 
 /// dz/dx at one row, row-major (N, N), from the backward pass.
 ///
 /// Of `latent` columns of z the last N are those of x.
-pub(super) fn jacobian(given: &Given<'_>, point: &[f32], latent: usize) -> Result<Vec<f64>> {
+pub(super) fn jacobian(given: &Conditional<'_>, point: &[f32], latent: usize) -> Result<Vec<f64>> {
     let n = point.len();
     let x = point.repeat(n);
     let mut seeds = vec![0.0; n * latent];
@@ -18,7 +18,7 @@ pub(super) fn jacobian(given: &Given<'_>, point: &[f32], latent: usize) -> Resul
 
 /// dz/dx at one row, row-major (N, N), from differences; nothing in columns where no step fits between value and bound.
 pub(super) fn central_differences(
-    given: &Given<'_>,
+    given: &Conditional<'_>,
     point: &[f32],
     scales: &Scales,
     bounds: &Units,

@@ -274,10 +274,8 @@ impl CpuSession {
 /// Zeros, or an error where memory does not suffice.
 pub(super) fn zeros(len: usize, what: &str) -> Result<Floats> {
     Floats::zeroed(len).ok_or_else(|| {
-        let megabytes = (len * size_of::<f32>()) as f64 / 1e6;
-        let what =
-            format!("{megabytes:.1} MB of memory for {what} cannot be had; choose a smaller width, or fewer blocks");
-        Error::Device { what }
+        let needed = Some((len * size_of::<f32>()) as u64);
+        Error::OutOfMemory { what: format!("no room for {what}"), needed, available: None }
     })
 }
 

@@ -111,25 +111,19 @@ pub(super) fn best_or_software() -> Result<Adapter> {
     if let Some(adapter) = best() {
         return Ok(adapter);
     }
-    let adapter = enumerate().into_iter().next().ok_or_else(|| Error::Device { what: no_adapter() })?;
+    let adapter = enumerate().into_iter().next().ok_or_else(no_adapter)?;
     let info = adapter.get_info();
     tracing::warn!(
-        "no GPU found; using the {} adapter `{}`, which is slow: prefer the native CPU engine (--device cpu)",
+        "no GPU found; using the {} adapter `{}`, which is slow: prefer the native CPU engine",
         kind(info.device_type),
         info.name
     );
     Ok(adapter)
 }
 
-/// Message for a machine without any adapter: what to install.
-fn no_adapter() -> String {
-    let how = if cfg!(target_os = "linux") {
-        "install the Vulkan driver of the GPU, or a software adapter (Debian: apt-get install libvulkan1 \
-         mesa-vulkan-drivers), or use --device cpu"
-    } else {
-        "install the driver of the GPU, or use --device cpu"
-    };
-    format!("this machine has no adapter for GPU computing; {how}")
+/// Of a machine without any adapter.
+fn no_adapter() -> Error {
+    Error::NoAdapter { what: "this machine has no adapter for GPU computing".into(), found: Vec::new() }
 }
 
 /// The adapter a user names by number or by part of its name.
@@ -145,8 +139,7 @@ pub(super) fn named(selector: &str) -> Result<Adapter> {
                 .map(|(i, a)| describe(i, a))
                 .map(|a| format!("\n  {}: {} ({}, {})", a.index, a.device.name, a.device.backend, a.device.kind))
                 .collect();
-            let list = if list.is_empty() { no_adapter() } else { format!("there are:{}", list.concat()) };
-            Err(Error::Device { what: format!("{why}; {list}") })
+            Err(Error::NoAdapter { what: why, found: list })
         }
     }
 }

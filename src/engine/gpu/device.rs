@@ -61,9 +61,9 @@ impl fmt::Display for Failure {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Memory(what) => Self::Device {
-                what: format!("the device is out of memory ({what}); choose a smaller model or batch, or --device cpu"),
-            },
+            Failure::Memory(what) => {
+                Self::OutOfMemory { what: format!("the device says {what}"), needed: None, available: None }
+            }
             Failure::Lost(what) => Self::DeviceLost { what },
             Failure::Other(what) => Self::Device { what: format!("the device refused a command: {what}") },
         }
@@ -95,10 +95,7 @@ impl Device {
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|e| Error::Device {
-            what: format!(
-                "the adapter `{}` cannot be opened: {e}; choose another with --device",
-                adapter.get_info().name
-            ),
+            what: format!("the adapter `{}` cannot be opened: {e}", adapter.get_info().name),
         })?;
         let this = Self::adopt(device, queue)?;
         // wgpu's own handler of stray errors panics.
@@ -122,12 +119,8 @@ impl Device {
         ];
         for (name, available, needed) in needed {
             if available < needed {
-                return Err(Error::Device {
-                    what: format!(
-                        "`{}` cannot run the kernels: {name} must be {needed} and is {available}; choose another device",
-                        info.name
-                    ),
-                });
+                let what = format!("hintflow on `{}`", info.name);
+                return Err(Error::UnsupportedLimit { name, what, needed: needed.into(), available: available.into() });
             }
         }
         let immediates = device.features().contains(wgpu::Features::IMMEDIATES)

@@ -149,11 +149,11 @@ impl Room {
 }
 
 fn too_large(what: &str, needed: u64, available: u64, adapter: &str) -> Error {
-    Error::Device {
-        what: format!(
-            "the model is too large for `{adapter}`: {what} take {needed} bytes, and max_storage_buffer_binding_size \
-             leaves {available}; choose fewer or narrower blocks, or --device cpu"
-        ),
+    Error::UnsupportedLimit {
+        name: "max_storage_buffer_binding_size",
+        what: format!("the model on `{adapter}` (in bytes, for {what})"),
+        needed,
+        available,
     }
 }
 

@@ -151,12 +151,11 @@ impl<'a> Recorder<'a> {
         launch: L,
     ) -> Result<()> {
         let variant = variant.into().of_model(self.maps, self.plan.spec.coupling.networks().len() as u32);
-        let refused = |what: &str, needed: u64, available: u64| Error::Device {
-            what: format!(
-                "the model is too large for this adapter: kernel `{}` needs {needed} {what}, {available} are possible; \
-                 choose a narrower model, or --device cpu",
-                variant.kernel.name()
-            ),
+        let refused = |name: &'static str, needed: u64, available: u64| Error::UnsupportedLimit {
+            name,
+            what: format!("kernel `{}` of this model", variant.kernel.name()),
+            needed,
+            available,
         };
         for extent in grid {
             let workgroups = extent.workgroups(self.fit.stride() as u32, self.fit.slices as u32);

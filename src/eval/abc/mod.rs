@@ -190,11 +190,11 @@ impl Abc {
         if let Some(at) = observations.iter().position(|v| !v.is_finite()) {
             let (row, column) = (at / columns + 1, at % columns + 1);
             let what = format!("row {row}, column {column} is {}; nothing is near to that", observations[at]);
-            return Err(Error::config("observations", what));
+            return Err(Error::argument("observations", what));
         }
         if self.keep == 0 || self.draws < self.keep as u64 {
             let what = format!("cannot keep {} of {} draws; keep at least 1 and draw more", self.keep, self.draws);
-            return Err(Error::config("keep", what));
+            return Err(Error::argument("keep", what));
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl Abc {
         if kept.len() < self.keep {
             let (found, keep, draws) = (kept.len(), self.keep, self.draws);
             let what = format!("only {found} of {draws} draws have finite observations, {keep} are to be kept");
-            return Err(Error::config("keep", what));
+            return Err(Error::argument("keep", what));
         }
         let dim = pool.dim();
         let mut x = vec![0.0; kept.len() * dim];

@@ -10,7 +10,7 @@ use crate::flow::Flow;
 use crate::train::dataset::Dataset;
 use crate::train::kept::Kept;
 use crate::train::metrics::EpochReport;
-use crate::train::trainer::{Position, Progress};
+use crate::train::training_loop::{Position, Progress};
 
 /// Is told how a training goes. All methods do nothing unless they are written.
 pub trait Observer {

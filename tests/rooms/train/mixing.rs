@@ -3,7 +3,7 @@
 
 use hintflow::config::{Memory, Preset};
 use hintflow::data::Table;
-use hintflow::train::{Dataset, Trainer};
+use hintflow::train::Dataset;
 use hintflow::{Engine, Flow};
 
 use crate::rooms::common::engines;
@@ -30,7 +30,7 @@ fn gradients(model: &Model, rows: &[f32], memory: Memory, engine: &Engine) -> Ve
     (train.batch, train.batches_per_epoch) = (Some((rows.len() / dim) as u64), Some(1));
     (train.noise, train.l2, train.grad_clamp) = (0.0, 0.0, 1e30);
     (train.decay, train.dropout) = (Some(0.0), Some(0.0));
-    let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&flow, &config, &data).unwrap();
     trainer.step().unwrap();
     let moments = trainer.state().unwrap().first_moments;
     let tensors = flow.plan().layout.tensors.iter().filter(|tensor| tensor.offset < moments.len());

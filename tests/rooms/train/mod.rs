@@ -14,7 +14,7 @@ use hintflow::plan::Mixing;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::checkpoint::{About, Checkpoint, Device};
 use hintflow::train::run::{self, Observer, Options, Outcome, Start};
-use hintflow::train::{Best, Dataset, State, Trainer};
+use hintflow::train::{Best, Dataset, State, TrainingLoop};
 use hintflow::{Engine, Error, Flow};
 
 /// Settings of affine couplings for 60 rows of 5 columns: trained mixing, noise, batches that do not divide the rows, and
@@ -44,7 +44,7 @@ fn flow(config: &Config, data: &Dataset, engine: &Engine) -> Flow {
 }
 
 /// Takes steps until `until` of them are done; returns what the epochs reported, as bits.
-fn advance(trainer: &mut Trainer<'_>, until: u64) -> Vec<[u64; 2]> {
+fn advance(trainer: &mut TrainingLoop<'_>, until: u64) -> Vec<[u64; 2]> {
     let mut reports = Vec::new();
     while trainer.position().step < until {
         trainer.step().unwrap();
@@ -92,18 +92,18 @@ fn stopping_changes_nothing(engine: &Engine, change: impl Fn(&mut Config)) {
     change(&mut config);
     let data = Dataset::load(&config, None).unwrap();
     let whole_flow = flow(&config, &data, engine);
-    let mut whole = Trainer::new(&whole_flow, &config, &data).unwrap();
+    let mut whole = crate::rooms::begin(&whole_flow, &config, &data).unwrap();
     let expected = advance(&mut whole, 36);
     assert!(whole.is_done());
 
     // Within an epoch before and after a loss was read, and between two epochs.
     for stop in [5, 11, 12, 31] {
         let first_flow = flow(&config, &data, engine);
-        let mut first = Trainer::new(&first_flow, &config, &data).unwrap();
+        let mut first = crate::rooms::begin(&first_flow, &config, &data).unwrap();
         let mut reports = advance(&mut first, stop);
         let state = through_a_file(&folder, &first_flow, &data, first.state().unwrap());
         let second_flow = flow(&config, &data, engine);
-        let mut second = Trainer::new(&second_flow, &config, &data).unwrap();
+        let mut second = crate::rooms::begin(&second_flow, &config, &data).unwrap();
         second.restore(&state).unwrap();
         reports.extend(advance(&mut second, 36));
         assert_eq!(reports, expected, "stopped after step {stop}");
@@ -127,7 +127,7 @@ fn averages_are_the_model(engine: &Engine) {
     config.train.warmup_epochs = 0;
     let data = Dataset::load(&config, None).unwrap();
     let plain_flow = flow(&config, &data, engine);
-    let mut plain = Trainer::new(&plain_flow, &config, &data).unwrap();
+    let mut plain = crate::rooms::begin(&plain_flow, &config, &data).unwrap();
     let of_plain = advance(&mut plain, 36);
     let expected = plain.state().unwrap();
 
@@ -135,7 +135,7 @@ fn averages_are_the_model(engine: &Engine) {
     for keep in [Keep::Last, Keep::Best] {
         config.train.keep = keep;
         let flow = flow(&config, &data, engine);
-        let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+        let mut trainer = crate::rooms::begin(&flow, &config, &data).unwrap();
         let trained = trainer.state().unwrap().averages.len();
         // By hand, after each step.
         let mut averages: Vec<f64> = trainer.state().unwrap().averages.iter().map(|&a| a.into()).collect();
@@ -159,7 +159,7 @@ fn averages_are_the_model(engine: &Engine) {
         let again = Flow::from_file(file.clone(), engine).unwrap();
         let mut plain = config.clone();
         plain.train.average = 0.0;
-        let (loss, ll) = Trainer::new(&again, &plain, &data).unwrap().score().unwrap().unwrap();
+        let (loss, ll) = crate::rooms::begin(&again, &plain, &data).unwrap().score().unwrap().unwrap();
         assert_eq!((Some(loss), Some(ll)), (kept.test_loss, kept.ll));
         assert_eq!(trainer.score().unwrap(), Some((loss, ll)));
         let model = if keep == Keep::Last { &state.averages } else { &best.weights };
@@ -178,11 +178,11 @@ fn trainers_follow_each_other(engine: &Engine) {
     let config = settings(&folder);
     let data = Dataset::load(&config, None).unwrap();
     let used = flow(&config, &data, engine);
-    let mut first = Trainer::new(&used, &config, &data).unwrap();
+    let mut first = crate::rooms::begin(&used, &config, &data).unwrap();
     advance(&mut first, 20);
     let fresh = Flow::from_file(used.to_file().unwrap(), engine).unwrap();
-    let mut expected = Trainer::new(&fresh, &config, &data).unwrap();
-    let mut second = Trainer::new(&used, &config, &data).unwrap();
+    let mut expected = crate::rooms::begin(&fresh, &config, &data).unwrap();
+    let mut second = crate::rooms::begin(&used, &config, &data).unwrap();
     assert_eq!(advance(&mut second, 20), advance(&mut expected, 20));
     assert!(second.state().unwrap() == expected.state().unwrap());
 }
@@ -208,7 +208,7 @@ fn training_lowers_the_loss_on_held_out_rows() {
     config.train.epochs = 30;
     let data = Dataset::load(&config, None).unwrap();
     let flow = flow(&config, &data, &engines::cpu());
-    let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&flow, &config, &data).unwrap();
     let (before, _) = trainer.score().unwrap().unwrap();
     advance(&mut trainer, 360);
     let (after, ll) = trainer.score().unwrap().unwrap();
@@ -309,14 +309,14 @@ fn states_of_other_models_and_other_settings_are_refused() {
     let data = Dataset::load(&config, None).unwrap();
     let engine = engines::cpu();
     let small = flow(&config, &data, &engine);
-    let mut trainer = Trainer::new(&small, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&small, &config, &data).unwrap();
     advance(&mut trainer, 5);
     let state = trainer.state().unwrap();
 
     let mut wider = config.clone();
     wider.model.width = Some(7);
     let wide = flow(&wider, &data, &engine);
-    let mut other = Trainer::new(&wide, &wider, &data).unwrap();
+    let mut other = crate::rooms::begin(&wide, &wider, &data).unwrap();
     assert!(matches!(other.restore(&state), Err(Error::Shape { .. })));
 
     let mut wrong = state.clone();

@@ -10,7 +10,7 @@ use hintflow::flow::ModelFile;
 use hintflow::rng::{Stream, fill_normals};
 use hintflow::train::checkpoint::{Checkpoint, Store};
 use hintflow::train::run::{self, Observer, Options, Outcome};
-use hintflow::train::{Cooldown, Dataset, Kept, Progress, State, Trainer};
+use hintflow::train::{Cooldown, Dataset, Kept, Progress, State};
 
 use super::{advance, flow, settings, through_a_file};
 use crate::rooms::common::engines;
@@ -36,14 +36,14 @@ fn finished(
     let mut flows = vec![flow(config, data, &engine)];
     let mut state = None;
     if let Some(stop) = stop {
-        let mut first = Trainer::new(&flows[0], config, data).unwrap();
+        let mut first = crate::rooms::begin(&flows[0], config, data).unwrap();
         advance(&mut first, stop);
         assert!(!first.is_done());
         state = Some(through_a_file(folder, &flows[0], data, first.state().unwrap()));
         flows.push(flow(config, data, &engine));
     }
     let last = flows.last().unwrap();
-    let mut trainer = Trainer::new(last, config, data).unwrap();
+    let mut trainer = crate::rooms::begin(last, config, data).unwrap();
     state.iter().for_each(|state| trainer.restore(state).unwrap());
     while !trainer.is_done() {
         trainer.step().unwrap();
@@ -82,7 +82,7 @@ fn a_training_that_lost_patience_cools_down_from_the_best_epoch() {
     // It begins with the weights of the best epoch and ends with the smallest rate.
     let engine = engines::cpu();
     let other = flow(&config, &data, &engine);
-    let mut trainer = Trainer::new(&other, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&other, &config, &data).unwrap();
     let mut last = None;
     while !trainer.is_done() {
         trainer.step().unwrap();
@@ -116,7 +116,7 @@ fn the_best_epoch_is_kept_and_the_training_stops_after_it() {
     let engine = engines::cpu();
     let other = flow(&config, &data, &engine);
     config.train.patience = 0;
-    let mut trainer = Trainer::new(&other, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&other, &config, &data).unwrap();
     let mut losses = Vec::new();
     let mut models = Vec::new();
     while losses.len() < 60 {
@@ -140,7 +140,7 @@ fn the_best_epoch_is_kept_and_the_training_stops_after_it() {
     assert!(state.weights == models[stops - 1] && state.weights != file.weights);
     // The model scores the held-out rows as was said.
     let again = Flow::from_file(file.clone(), &engine).unwrap();
-    let score = Trainer::new(&again, &config, &data).unwrap().score().unwrap();
+    let score = crate::rooms::begin(&again, &config, &data).unwrap().score().unwrap();
     assert_eq!(score.unzip(), (kept.test_loss, kept.ll));
 
     // Before the best epoch, within it, right after it, and while waiting for a better one.
@@ -184,7 +184,7 @@ fn the_first_step_of_a_cooldown_is_that_of_a_new_training() {
     let data = Dataset::load(&config, None).unwrap();
     let engine = engines::cpu();
     let cooled = flow(&config, &data, &engine);
-    let mut trainer = Trainer::new(&cooled, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&cooled, &config, &data).unwrap();
     while trainer.cooldown().is_none() {
         let until = trainer.position().step + 1;
         advance(&mut trainer, until);
@@ -199,7 +199,7 @@ fn the_first_step_of_a_cooldown_is_that_of_a_new_training() {
 
     config.train.lr = rate;
     let anew = Flow::from_file(begun, &engine).unwrap();
-    let mut trainer = Trainer::new(&anew, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&anew, &config, &data).unwrap();
     trainer.step().unwrap();
     let expected = trainer.state().unwrap();
     assert!(stepped.first_moments == expected.first_moments);

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use hintflow::config::{Config, Keep, ScaleKind};
 use hintflow::train::run::{self, Observer, Options};
-use hintflow::train::{Dataset, Retries, State, Trainer};
+use hintflow::train::{Dataset, Retries, State};
 use hintflow::{Engine, Error};
 
 use super::{advance, flow, settings, through_a_file};
@@ -28,14 +28,14 @@ fn finished(
 ) -> (State, Vec<String>, usize) {
     let data = Dataset::load(config, None).unwrap();
     let flows = [flow(config, &data, engine), flow(config, &data, engine)];
-    let mut trainer = Trainer::new(&flows[0], config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&flows[0], config, &data).unwrap();
     let (mut told, mut calls) = (Vec::new(), 0);
     while !trainer.is_done() {
         if stop == Some(calls) {
             match trainer.state() {
                 Ok(state) => {
                     let state = through_a_file(folder, &flows[0], &data, state);
-                    trainer = Trainer::new(&flows[1], config, &data).unwrap();
+                    trainer = crate::rooms::begin(&flows[1], config, &data).unwrap();
                     trainer.restore(&state).unwrap();
                 }
                 // Such a state is no checkpoint.
@@ -94,7 +94,7 @@ fn it_fails_when_no_retries_are_left() {
         config.train.retries = retries;
         let data = Dataset::load(&config, None).unwrap();
         let flow = flow(&config, &data, &engines::cpu());
-        let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+        let mut trainer = crate::rooms::begin(&flow, &config, &data).unwrap();
         let mut told = 0;
         let error = (0..1000).find_map(|_| {
             let error = trainer.step().err();
@@ -116,7 +116,7 @@ fn a_model_that_has_exploded_is_left_for_the_best() {
     for retries in [3, 0] {
         config.train.retries = retries;
         let flow = flow(&config, &data, &engines::cpu());
-        let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+        let mut trainer = crate::rooms::begin(&flow, &config, &data).unwrap();
         advance(&mut trainer, 12);
         let mut state = trainer.state().unwrap();
         let best = state.best.clone().unwrap();
@@ -161,7 +161,7 @@ fn updates_that_are_left_out_are_counted() {
     rows[12 * 5] = f32::NAN;
     data.train = rows.into();
     let flow = flow(&config, &data, &engines::cpu());
-    let mut trainer = Trainer::new(&flow, &config, &data).unwrap();
+    let mut trainer = crate::rooms::begin(&flow, &config, &data).unwrap();
     advance(&mut trainer, 15);
     assert_eq!(trainer.skipped(), 3);
     let state = trainer.state().unwrap();
@@ -169,7 +169,7 @@ fn updates_that_are_left_out_are_counted() {
     // All rows bad: diverged after a few.
     let mut bad = data.clone();
     bad.train = vec![f32::NAN; data.train.len()].into();
-    let mut trainer = Trainer::new(&flow, &config, &bad).unwrap();
+    let mut trainer = crate::rooms::begin(&flow, &config, &bad).unwrap();
     let mut steps = 0;
     let error = loop {
         if let Err(error) = trainer.step() {
@@ -216,5 +216,5 @@ fn a_run_says_that_it_went_back() {
 
     config.train.retries = 2;
     let result = run::start(config, &engines::cpu(), options, &mut Told(vec![]));
-    assert_eq!(result.map_err(|error| error.exit_code()), Err(3));
+    assert!(matches!(result, Err(Error::Diverged { .. })));
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::averages::averaged;
-use super::{Retries, Trainer};
+use super::{Retries, TrainingLoop};
 use crate::config::Train;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ pub struct State {
 }
 
 impl State {
-    /// Whether nothing is left to do, as [`Trainer::is_done`] has it.
+    /// Whether nothing is left to do, as [`TrainingLoop::is_done`] has it.
     pub(in crate::train) fn is_done(&self, settings: &Train) -> bool {
         is_over(self.position.epoch, self.best.as_ref(), self.cooldown, settings)
     }
@@ -66,7 +66,7 @@ impl State {
     }
 }
 
-impl Trainer<'_> {
+impl TrainingLoop<'_> {
     /// Everything that this training goes on from.
     ///
     /// # Errors

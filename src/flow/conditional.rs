@@ -12,7 +12,7 @@ use crate::plan::Kind;
 ///
 /// Of a `cinn` that is the model itself, of a `hint` its x lane: the posterior. Rows of x belong to the observations
 /// one by one; a single observation stands for any number of rows.
-pub struct Given<'a> {
+pub struct Conditional<'a> {
     pub(super) flow: &'a Flow,
     /// Conditions in the user's units, row-major (rows, C); empty for an unconditional flow.
     user: &'a [f32],
@@ -30,31 +30,28 @@ impl Flow {
     /// # Errors
     /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows
     /// or its length is not a multiple of C.
-    pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Given<'a>> {
+    pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Conditional<'a>> {
         if self.plan.spec.kind == Kind::Flow {
             if y.is_empty() {
                 return self.unconditional();
             }
-            let what = "the model is an unconditional `flow`: it has no conditions to be given";
-            return Err(Error::config("model.kind", what));
+            return Err(Error::WrongKind { needed: "a model with conditions (`cinn` or `hint`)", found: Kind::Flow });
         }
         let observations = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
         if observations == 0 {
             return Err(Error::Shape { what: "observations".into(), expected: 1, got: 0 });
         }
-        Ok(Given { flow: self, user: y, inner: self.y.inner(y)?, observations: Some(observations), first: 0 })
+        Ok(Conditional { flow: self, user: y, inner: self.y.inner(y)?, observations: Some(observations), first: 0 })
     }
 
     /// An unconditional flow as one that is given nothing.
-    pub(super) fn unconditional(&self) -> Result<Given<'_>> {
+    pub(super) fn unconditional(&self) -> Result<Conditional<'_>> {
         let spec = &self.plan.spec;
         if spec.kind == Kind::Flow {
-            return Ok(Given { flow: self, user: &[], inner: Cow::Borrowed(&[]), observations: None, first: 0 });
+            return Ok(Conditional { flow: self, user: &[], inner: Cow::Borrowed(&[]), observations: None, first: 0 });
         }
-        let (kind, c) = (spec.kind.name(), spec.cond_dim);
-        let what =
-            format!("the model is a `{kind}` with {c} conditions: it must be given observations (`Flow::given`)");
-        Err(Error::config("model.kind", what))
+        let needed = "an unconditional `flow`; of others `Flow::given` takes the conditions first";
+        Err(Error::WrongKind { needed, found: spec.kind })
     }
 
     /// Number of rows of `columns` values.
@@ -68,7 +65,7 @@ impl Flow {
     }
 }
 
-impl Given<'_> {
+impl Conditional<'_> {
     /// Counts the observations from `first` on, so that samples for a part of a list are those that the whole list has
     /// there. Otherwise they count from 0.
     #[must_use = "the observations are given back"]
@@ -95,10 +92,10 @@ impl Given<'_> {
         Ok(encoded)
     }
 
-    /// x of latent rows z, row-major (B, N): the inverse of [`Given::encode`].
+    /// x of latent rows z, row-major (B, N): the inverse of [`Conditional::encode`].
     ///
     /// # Errors
-    /// As those of [`Given::encode`].
+    /// As those of [`Conditional::encode`].
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
         let rows = self.rows("z", self.flow.plan.spec.dim, z)?;
         let y = self.inner_for(rows);
@@ -108,7 +105,7 @@ impl Given<'_> {
     /// `log p(x | y)` of rows x in nats, in the user's units (spec, section 4).
     ///
     /// # Errors
-    /// As those of [`Given::encode`].
+    /// As those of [`Conditional::encode`].
     pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
         Ok(log_density(&self.encode(x)?).into_iter().map(|density| density as f32).collect())
     }
@@ -119,12 +116,12 @@ impl Given<'_> {
     /// Sample i of observation k depends on the seed, i, k and the observation alone: not on `n`, nor on the others.
     ///
     /// # Errors
-    /// As those of [`Given::sample_rows`].
+    /// As those of [`Conditional::sample_rows`].
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_rows(n, seed, 0, self.sampled_rows(n)?)
     }
 
-    /// `rows` rows from row `first` on of what [`Given::sample`] gives, for drawing a large number in pieces.
+    /// `rows` rows from row `first` on of what [`Conditional::sample`] gives, for drawing a large number in pieces.
     ///
     /// # Errors
     /// [`Error::Shape`] where there are not so many, [`Error::Config`] where `n` is 2^31 or more, or so large that the
@@ -150,7 +147,7 @@ impl Given<'_> {
         let number = u32::try_from((end - 1) / n).ok().and_then(|last| self.first.checked_add(last));
         if number.is_none() {
             let what = format!("observations are counted from {}: their numbers must stay below 2^32", self.first);
-            return Err(Error::config("numbered_from", what));
+            return Err(Error::argument("numbered_from", what));
         }
         self.flow.room_for(rows)?;
         let c = self.flow.plan.spec.cond_dim as usize;
@@ -164,7 +161,7 @@ impl Given<'_> {
     fn sampled_rows(&self, n: usize) -> Result<usize> {
         let observations = self.observations.unwrap_or(1);
         observations.checked_mul(n).ok_or_else(|| {
-            Error::config("n", format!("is {n}: so many samples of {observations} observations cannot be counted"))
+            Error::argument("n", format!("is {n}: so many samples of {observations} observations cannot be counted"))
         })
     }
 

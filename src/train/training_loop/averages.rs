@@ -1,6 +1,6 @@
 //! Which weights are the model: those that are trained, or their moving averages (`train.average`).
 
-use super::Trainer;
+use super::TrainingLoop;
 use crate::engine::Values;
 use crate::error::Result;
 
@@ -11,7 +11,7 @@ pub(in crate::train) fn averaged(mut weights: Vec<f32>, averages: &[f32]) -> Vec
     weights
 }
 
-impl Trainer<'_> {
+impl TrainingLoop<'_> {
     /// Whether the model is the average.
     pub(super) fn averages(&self) -> bool {
         self.adam.average > 0.0

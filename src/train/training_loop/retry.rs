@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Trainer;
+use super::TrainingLoop;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
 use crate::train::best::Best;
@@ -40,7 +40,7 @@ fn exploded(best: Option<&Best>, least_loss: f64, test_loss: Option<f64>, column
     least_loss > bound && (test_loss > bound || test_loss.is_nan())
 }
 
-impl Trainer<'_> {
+impl TrainingLoop<'_> {
     /// Says, once, that the training has diverged and gone back, where it has since the last call.
     pub fn went_back(&mut self) -> Option<String> {
         self.went_back.take()

@@ -1,0 +1,257 @@
+//! A data set from rows in memory.
+
+use super::{Dataset, RowColumns, Rows};
+use crate::config::preset::for_tables;
+use crate::data::units::{Bounds, Choice, ColumnSetting};
+use crate::data::{Table, side_by_side};
+use crate::error::{Error, Result};
+use crate::eval::density::HeldOut;
+use crate::flow::{Flow, FlowBuilder, ModelFile};
+use crate::plan::Kind;
+
+/// Collects the rows of a [`Dataset`] and what is done with them; see [`Dataset::from_rows`].
+///
+/// Nothing set means: a tenth of the rows, chosen at random, judges the training (validation), and every column is
+/// brought to a form that networks like, which the data decide: standardised, robust against far values, or by the
+/// logarithm of heavy tails. These transforms become part of the flow, which speaks in the units of the rows.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DatasetBuilder {
+    x: Lane,
+    y: Lane,
+    name: String,
+    validation: Validation,
+    standardize: bool,
+    regression: bool,
+    columns_of: Option<ModelFile>,
+    seed: u64,
+}
+
+/// Columns of x, or conditions.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    rows: Vec<f32>,
+    dim: usize,
+    names: Vec<String>,
+    settings: Vec<(usize, ColumnSetting)>,
+}
+
+#[derive(Clone, Debug)]
+enum Validation {
+    Share(f64),
+    Rows { y: Vec<f32>, x: Vec<f32> },
+}
+
+impl Lane {
+    /// The rows of a part as a table.
+    fn table(&self, what: &'static str, rows: &[f32]) -> Result<Table> {
+        if self.dim == 0 {
+            return Err(Error::argument("dim", format!("{what} must have at least one column")));
+        }
+        if !rows.len().is_multiple_of(self.dim) {
+            let what = format!("{what} must hold whole rows of {} values; values beyond the last whole row", self.dim);
+            return Err(Error::Shape { what, expected: 0, got: rows.len() % self.dim });
+        }
+        if !self.names.is_empty() && self.names.len() != self.dim {
+            let what = format!("names of {what}");
+            return Err(Error::Shape { what, expected: self.dim, got: self.names.len() });
+        }
+        if let Some(place) = rows.iter().position(|v| !v.is_finite()) {
+            let (row, column) = (place / self.dim + 1, place % self.dim + 1);
+            return Err(Error::NotFinite { what: format!("row {row}, column {column} of {what}") });
+        }
+        Table::new(self.names.clone(), self.dim, rows.to_vec())
+    }
+
+    /// What is said of each column.
+    fn settings(&self, what: &str) -> Result<Vec<ColumnSetting>> {
+        let mut settings = vec![ColumnSetting::default(); self.dim];
+        for &(column, setting) in &self.settings {
+            let count = self.dim;
+            let Some(place) = settings.get_mut(column) else {
+                return Err(Error::argument(
+                    "column",
+                    format!("is {column}, but {what} has columns 0 to {}", count - 1),
+                ));
+            };
+            let ColumnSetting { lower, upper, transform } = setting;
+            *place = ColumnSetting {
+                lower: lower.or(place.lower),
+                upper: upper.or(place.upper),
+                transform: transform.or(place.transform),
+            };
+            if let Some((_, mistake)) = place.mistake() {
+                return Err(Error::argument(format!("column {column} of {what}"), mistake));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+impl DatasetBuilder {
+    pub(super) fn new(x: &[f32], dim: usize) -> Self {
+        let defaults = for_tables().data;
+        Self {
+            x: Lane { rows: x.to_vec(), dim, ..Lane::default() },
+            y: Lane::default(),
+            name: "rows".into(),
+            validation: Validation::Share(defaults.validation.unwrap_or(0.0)),
+            standardize: defaults.standardize,
+            regression: defaults.regression,
+            columns_of: None,
+            seed: defaults.seed,
+        }
+    }
+
+    /// Conditions y of a conditional model, row-major (rows, `dim`): a row for each row of x.
+    pub fn conditions(mut self, y: &[f32], dim: usize) -> Self {
+        (self.y.rows, self.y.dim) = (y.to_vec(), dim);
+        self
+    }
+
+    /// Names of the columns of x, which become part of the model.
+    pub fn names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.x.names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Names of the conditions.
+    pub fn condition_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.y.names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Where the values of a column of x (from 0) lie: strictly between these bounds. The model gives no density beyond
+    /// them, and no sample.
+    pub fn bounds(mut self, column: usize, lower: Option<f64>, upper: Option<f64>) -> Self {
+        self.x.settings.push((column, Bounds { lower, upper }.into()));
+        self
+    }
+
+    /// How a column of x (from 0) is brought to the networks, instead of what the data would choose.
+    pub fn transform(mut self, column: usize, transform: Choice) -> Self {
+        self.x.settings.push((column, ColumnSetting { transform: Some(transform), ..ColumnSetting::default() }));
+        self
+    }
+
+    /// Share of the rows that is kept for validation, chosen at random; 0 for none.
+    pub fn validation(mut self, share: f64) -> Self {
+        self.validation = Validation::Share(share);
+        self
+    }
+
+    /// Rows of x for validation, instead of a share of the others. Of a conditional model `y` holds a row of conditions
+    /// for each; otherwise it is empty.
+    pub fn validation_rows(mut self, x: &[f32], y: &[f32]) -> Self {
+        self.validation = Validation::Rows { y: y.to_vec(), x: x.to_vec() };
+        self
+    }
+
+    /// Whether columns are brought to forms that networks like; otherwise they see the rows as they are.
+    pub fn standardize(mut self, standardize: bool) -> Self {
+        self.standardize = standardize;
+        self
+    }
+
+    /// Whether columns of x that gain by it have their linear regression on the conditions subtracted.
+    pub fn regression(mut self, regression: bool) -> Self {
+        self.regression = regression;
+        self
+    }
+
+    /// Takes names, bounds and transforms of the columns from a flow, instead of choosing them: so the flow can be trained
+    /// on with these rows.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn columns_of(mut self, flow: &Flow) -> Result<Self> {
+        self.columns_of = Some(flow.to_file()?);
+        Ok(self)
+    }
+
+    /// Seed of the choice of validation rows.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Shares out the rows and brings them to the units of the networks.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if lengths do not agree, [`Error::NotFinite`] naming row and column, [`Error::Argument`] or
+    /// [`Error::Config`] if a choice does not fit the rows.
+    pub fn build(self) -> Result<Dataset> {
+        let (cond_dim, dim) = (self.y.dim, self.x.dim);
+        let all = self.rows(&self.y.rows, &self.x.rows)?;
+        let count = all.rows;
+        let Ok(rows) = u32::try_from(count) else {
+            return Err(Error::argument("x", "has 2^32 rows or more"));
+        };
+        if rows == 0 {
+            return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
+        }
+        let mut notes: Vec<String> = all.coarse_note().into_iter().collect();
+        let columns = RowColumns::in_memory(&self.y.names, &self.x.names, [cond_dim, dim], all.file_numbers());
+        let coarse = all.coarse().to_vec();
+        let mut config = for_tables();
+        config.model.kind = if cond_dim > 0 { Kind::Hint } else { Kind::Flow };
+        (config.data.standardize, config.data.regression) = (self.standardize, self.regression);
+        (config.data.seed, config.data.validation) = (self.seed, None);
+        let (train, test, held_out, split) = match &self.validation {
+            Validation::Share(share) if !(0.0..1.0).contains(share) => {
+                let what = format!("must be a share of the rows, at least 0 and less than 1, is {share}");
+                return Err(Error::argument("validation", what));
+            }
+            Validation::Share(share) => {
+                let held_out = super::count_held_out(rows, *share);
+                if held_out == 0 && *share > 0.0 {
+                    notes.push("too few rows to hold any out: there is no validation loss".into());
+                }
+                let chosen = super::held_out_rows(rows, held_out, self.seed);
+                let (train, test) = super::split(all, rows, held_out, &chosen);
+                let split = HeldOut { seed: self.seed, of: rows, rows: held_out as u32 };
+                (train, test, chosen, (held_out > 0).then_some(split))
+            }
+            Validation::Rows { y, x } => (all.into_values().into(), self.rows(y, x)?.into_values(), Vec::new(), None),
+        };
+        let mut settings = self.y.settings("the conditions")?;
+        settings.extend(self.x.settings("x")?);
+        let said = [&self.y.settings, &self.x.settings].iter().any(|settings| !settings.is_empty());
+        let rows = Rows { name: self.name, columns, coarse, train, test, held_out, split, file: None, notes };
+        rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref())
+    }
+
+    /// Rows [y, x].
+    fn rows(&self, y: &[f32], x: &[f32]) -> Result<Table> {
+        let of_x = self.x.table("x", x)?;
+        if self.y.dim == 0 && y.is_empty() {
+            return Ok(of_x);
+        }
+        let of_y = self.y.table("the conditions", y)?;
+        if of_y.rows != of_x.rows {
+            let what = "rows of the conditions, one for each row of x".into();
+            return Err(Error::Shape { what, expected: of_x.rows, got: of_y.rows });
+        }
+        if let Some(name) = of_y.columns.iter().find(|name| of_x.columns.contains(name)) {
+            return Err(Error::argument("names", format!("`{name}` is a condition and a column of x; rename one")));
+        }
+        let values = side_by_side(of_y.values(), of_x.values(), of_x.rows);
+        Table::new(Vec::new(), self.y.dim + self.x.dim, values)
+    }
+}
+
+impl Dataset {
+    /// Starts a data set of rows in memory, row-major (rows, `dim`).
+    pub fn from_rows(x: &[f32], dim: usize) -> DatasetBuilder {
+        DatasetBuilder::new(x, dim)
+    }
+
+    /// Starts a flow for this data, with its columns and their transforms, and the defaults of tables: four blocks of
+    /// rational-quadratic splines of width 128 with full recursion, the columns in reverse order between blocks. Of data
+    /// with conditions it is a `hint`; see [`FlowBuilder::kind`] for a `cinn`.
+    pub fn flow(&self) -> FlowBuilder {
+        let mut model = for_tables().model;
+        model.kind = if self.cond_dim > 0 { Kind::Hint } else { Kind::Flow };
+        FlowBuilder::for_data(&model, [self.dim, self.cond_dim], [&self.x, &self.y])
+    }
+}
