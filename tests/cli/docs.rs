@@ -131,28 +131,34 @@ fn run(place: &Place, command: &str) -> Done {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     let mut process = place.command(&words);
     process.env("HINTFLOW_RUN__DEVICE", "cpu").env("HINTFLOW_TRAIN__EPOCHS", "2");
-    // The width of a model that is there is its own.
+    // A model that is there has its own.
     if !words.contains(&"--init") {
-        process.env("HINTFLOW_MODEL__WIDTH", "8");
+        process.env("HINTFLOW_MODEL__WIDTH", "8").env("HINTFLOW_MODEL__BLOCKS", "2");
     }
     process.output().expect("hintflow runs").into()
 }
 
+/// Runs the commands of a page; returns how many there are.
+fn run_page(page: &str, text: &str) -> usize {
+    let commands = commands(page, text);
+    let place = Place::new();
+    put_files(page, &place);
+    for (number, command) in &commands {
+        let at = Line { page, number: *number };
+        assert!(!command.contains(['"', '\'', '$', '|', '>', ';']), "{at}: `{command}` needs a shell");
+        let done = run(&place, command);
+        assert_eq!(done.code, Some(0), "{at}: `{command}`\n{}", done.stderr);
+    }
+    commands.len()
+}
+
 #[test]
 fn commands_of_the_pages_run() {
-    let mut ran = 0;
-    for (page, text) in pages() {
-        let commands = commands(&page, &text);
-        let place = Place::new();
-        put_files(&page, &place);
-        for (number, command) in &commands {
-            let at = Line { page: &page, number: *number };
-            assert!(!command.contains(['"', '\'', '$', '|', '>', ';']), "{at}: `{command}` needs a shell");
-            let done = run(&place, command);
-            assert_eq!(done.code, Some(0), "{at}: `{command}`\n{}", done.stderr);
-        }
-        ran += commands.len();
-    }
+    let pages = pages();
+    let ran: usize = std::thread::scope(|scope| {
+        let started: Vec<_> = pages.iter().map(|(page, text)| scope.spawn(|| run_page(page, text))).collect();
+        started.into_iter().map(|page| page.join().expect("a page whose commands run")).sum()
+    });
     assert!(ran >= 30, "{ran} commands: blocks have lost their marks");
 }
 
