@@ -139,7 +139,7 @@ impl Error {
         Self::Config { key: key.into(), what: what.into() }
     }
 
-    /// Exit code of the command line for this error (see the README).
+    /// Exit code of the command line for this error (see docs/own-data.md).
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config { .. } | Self::UnknownKey { .. } => 2,
