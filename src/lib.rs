@@ -40,7 +40,7 @@
 //! ```
 //!
 //! `examples/train_on_rows.rs` trains a model on rows that are in memory; [`train::run`] is a whole training with a run
-//! folder, which is what the command line does.
+//! folder, which is what the command line does. `docs/model.md` defines every number: formulas, random numbers, files.
 //!
 //! # The rooms, in the order data flows
 //!
@@ -96,6 +96,11 @@ pub mod train;
 #[cfg(test)]
 #[path = "../tests/rooms/mod.rs"]
 mod rooms;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 // Tests of rooms name the crate as everyone else does.
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Adam as the paper uses it, and its learning-rate schedule (spec, section 5); with parts that the paper does not use,
-//! each of them off unless it is asked for: clipping by the norm of the gradient, decoupled weight decay, averages of
-//! the weights, a cosine schedule.
+//! Adam as the paper uses it, and its learning-rate schedule (docs/model.md, Optimiser); with parts that the paper does
+//! not use, each of them off unless it is asked for: clipping by the norm of the gradient, decoupled weight decay,
+//! averages of the weights, a cosine schedule.
 
 #[cfg(test)]
 pub(crate) mod definition;

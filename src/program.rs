@@ -42,7 +42,7 @@ pub(crate) enum Op {
         /// (N, B)
         to: Buffer,
     },
-    /// `to = Q from`, or `to = Q^T from` (spec, section 3), n the columns of one lane.
+    /// `to = Q from`, or `to = Q^T from` (docs/model.md, Mixing), n the columns of one lane.
     Mix {
         /// Which mixing.
         mix: MixId,
@@ -118,7 +118,7 @@ pub(crate) enum Op {
         keep: bool,
     },
     /// `loss = |z|^2 / 2 - log_det` per sample; seeds `d_z = z / batch` and `d_log_det = -1 / batch`
-    /// (spec, section 5). The engine keeps the sum of `loss` over the batch.
+    /// (docs/model.md, Loss). The engine keeps the sum of `loss` over the batch.
     Loss {
         /// (N, B)
         z: Buffer,
@@ -216,7 +216,7 @@ impl StepOp {
 /// One operation per step rather than per tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepOp {
-    /// Q of a Householder mixing from its reflection vectors (spec, section 3).
+    /// Q of a Householder mixing from its reflection vectors (docs/model.md, Mixing).
     Reflect {
         /// Which mixing.
         mix: MixId,
@@ -228,7 +228,8 @@ pub(crate) enum StepOp {
     },
     /// The factor that clips the gradient by its norm, or that the next update is to be skipped.
     Clip,
-    /// Sums the partial gradients in fixed order and steps every trained weight: clamp, L2, Adam (spec, section 5).
+    /// Sums the partial gradients in fixed order and steps every trained weight: clamp, L2, Adam
+    /// (docs/model.md, Optimiser).
     Adam,
 }
 

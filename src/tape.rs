@@ -272,7 +272,7 @@ impl Tape {
         self.spare_gradients.extend(self.gradients.remove(&of));
     }
 
-    /// Records the loss of spec section 5; returns the per-sample loss, (1, B).
+    /// Records the loss (docs/model.md, Loss); returns the per-sample loss, (1, B).
     pub(crate) fn loss(&mut self, z: Buffer, log_det: Buffer) -> Buffer {
         let loss = self.arena.alloc(1);
         let (d_z, d_log_det) = (self.gradient_buffer(z), self.gradient_buffer(log_det));

@@ -288,7 +288,7 @@ fn moved(before: &[f32], after: &[f32]) -> Vec<f32> {
     after.iter().zip(before).map(|(after, before)| after - before).collect()
 }
 
-/// What the first update makes of a weight (spec, section 5).
+/// What the first update makes of a weight (docs/model.md, Optimiser).
 fn updated(weight: f32, gradient: f32) -> f32 {
     let Adam { eps, l2, grad_clamp, .. } = update();
     let g = f64::from(gradient.clamp(-grad_clamp, grad_clamp)) + f64::from(l2) * f64::from(weight);

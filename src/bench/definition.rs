@@ -1,5 +1,5 @@
-//! A model in f64 (spec, sections 1 to 3 and 5), in plain loops over nodes: the forward map, and the gradient of the
-//! loss by the chain rule. Slow, and with nothing in common with any engine but the plan.
+//! A model in f64 (docs/model.md, Recursion and Couplings), in plain loops over nodes: the forward map, and the gradient
+//! of the loss by the chain rule. Slow, and with nothing in common with any engine but the plan.
 
 pub(crate) mod spline;
 

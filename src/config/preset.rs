@@ -57,9 +57,9 @@ use crate::plan::{ConditionOn, Kind, Mixing};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
-    /// Lens shapes, 20 Fourier coefficients (spec, section 6).
+    /// Lens shapes, 20 Fourier coefficients (docs/model.md, Data sets).
     Lens,
-    /// Cross shapes, 100 Fourier coefficients (spec, section 6).
+    /// Cross shapes, 100 Fourier coefficients (docs/model.md, Data sets).
     Cross,
     /// UCI POWER, 6 columns.
     Power,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::plan::{ConditionOn, Kind, Mixing, Plan, Scale, Spec, Transform, budget};
 
 /// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
-/// fixed mixing, affine maps with the soft clamp, and initial weights of deviation 0.005 (spec, sections 1 to 5).
+/// fixed mixing, affine maps with the soft clamp, and initial weights of deviation 0.005 (docs/model.md).
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct FlowBuilder {
@@ -105,14 +105,14 @@ impl FlowBuilder {
         self
     }
 
-    /// Makes it a conditional flow z = T(x | y) with that many conditions y (spec, section 4).
+    /// Makes it a conditional flow z = T(x | y) with that many conditions y (docs/model.md, Lanes).
     pub fn cinn(mut self, conditions: u32) -> Self {
         (self.spec.kind, self.spec.cond_dim) = (Kind::Cinn, conditions);
         self
     }
 
     /// Makes it a flow of x and of that many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint
-    /// density, the evidence and the posterior (spec, section 4).
+    /// density, the evidence and the posterior (docs/model.md, Lanes).
     pub fn hint(mut self, conditions: u32) -> Self {
         (self.spec.kind, self.spec.cond_dim) = (Kind::Hint, conditions);
         self

@@ -1,4 +1,4 @@
-//! A conditional model with its conditions: z = T(x | y), p(x | y) (spec, section 4).
+//! A conditional model with its conditions: z = T(x | y), p(x | y) (docs/model.md, Lanes).
 
 use std::borrow::Cow;
 
@@ -102,7 +102,7 @@ impl Conditional<'_> {
         Ok(self.flow.x.given(&y).outer(self.flow.decode_inner(&y, z, rows)?))
     }
 
-    /// `log p(x | y)` of rows x in nats, in the user's units (spec, section 4).
+    /// `log p(x | y)` of rows x in nats, in the user's units (docs/model.md, Densities).
     ///
     /// # Errors
     /// As those of [`Conditional::encode`].

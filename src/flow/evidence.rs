@@ -1,4 +1,4 @@
-//! How usual an observation is: its evidence among those of the training (spec, section 4).
+//! How usual an observation is: its evidence among those of the training (docs/model.md, Densities).
 //!
 //! A posterior is learnt from observations like those of the training. For one unlike them, its samples look as good as
 //! any and mean nothing; only the density of y, which a `hint` knows, tells.

@@ -19,9 +19,9 @@ pub struct Gradients {
 }
 
 impl Conditional<'_> {
-    /// Mean loss of rows x and its gradients (spec, section 5): mean of `|z|^2 / 2 - log |det J|`, not clamped, without
-    /// L2; of a `hint` over both lanes. With a standardised model the loss is that of the standardised rows, as in
-    /// training.
+    /// Mean loss of rows x and its gradients (docs/model.md, Loss): mean of `|z|^2 / 2 - log |det J|`, not clamped,
+    /// without L2; of a `hint` over both lanes. With a standardised model the loss is that of the standardised rows, as
+    /// in training.
     ///
     /// # Errors
     /// [`Error::Shape`] where `x` has no rows or does not fit the model and the observations.

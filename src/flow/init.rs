@@ -1,4 +1,5 @@
-//! Initial weights: normals for everything trained, random orthogonal matrices for fixed mixing (spec, sections 3, 5).
+//! Initial weights: normals for everything trained, random orthogonal matrices for fixed mixing
+//! (docs/model.md, Initial weights).
 
 use crate::plan::{Mixing, Plan};
 use crate::rng::{self, Stream};

@@ -1,4 +1,4 @@
-//! What a `hint` knows of x and y together: joint density, evidence, joint samples (spec, section 4).
+//! What a `hint` knows of x and y together: joint density, evidence, joint samples (docs/model.md, Lanes).
 
 use super::programs::Name;
 use super::{Encoded, Flow, add_jacobian, log_density};

@@ -89,7 +89,7 @@ impl Flow {
         FlowBuilder::new(dim)
     }
 
-    /// Reads a model file (spec, section 7) and puts it on a device.
+    /// Reads a model file (docs/model.md, Model file) and puts it on a device.
     ///
     /// # Errors
     /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device
@@ -222,7 +222,7 @@ impl Flow {
         self.unconditional()?.decode(z)
     }
 
-    /// Log-density of rows x in nats, in the user's units (spec, section 4):
+    /// Log-density of rows x in nats, in the user's units (docs/model.md, Densities):
     /// `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl Flow {
         Ok(self.x.outer(self.run(Name::Sample, &job)?.swap_remove(0)))
     }
 
-    /// Mean loss of rows x of an unconditional flow and its gradients (spec, section 5): mean of
+    /// Mean loss of rows x of an unconditional flow and its gradients (docs/model.md, Loss): mean of
     /// `|z|^2 / 2 - log |det dz/dx|`, not clamped, without L2. With a standardised model the loss is that of the
     /// standardised rows, as in training.
     ///
@@ -336,7 +336,7 @@ pub(crate) fn half_square(z: &[f32]) -> f64 {
     0.5 * z.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>()
 }
 
-/// Log-densities of rows in nats (spec, section 4): `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
+/// Log-densities of rows in nats (docs/model.md, Densities): `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
 fn log_density(encoded: &Encoded) -> Vec<f64> {
     let Encoded { z, log_det } = encoded;
     if log_det.is_empty() {

@@ -1,4 +1,4 @@
-//! The interchange format `model.safetensors` (spec, section 7): weights by name, and the spec as JSON.
+//! The interchange format `model.safetensors` (docs/model.md, Model file): weights by name, and the spec as JSON.
 
 use std::collections::HashMap;
 use std::fs::File;

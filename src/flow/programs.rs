@@ -1,5 +1,5 @@
 //! The programs of a model, recorded from its plan: what runs, in which order (paper, eqs. 1 to 6 and section 3.3;
-//! spec, section 4).
+//! docs/model.md, Lanes).
 //!
 //! Training takes the columns of a block together: with two lanes the networks of both and of the cross coupling are
 //! one stage. What needs one lane alone (the evidence, the posterior, their log-determinants) takes them apart.

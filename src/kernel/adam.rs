@@ -1,5 +1,5 @@
-//! `Adam`: sums partial gradients in fixed order and updates the weights (spec, section 5). `Clip` before it: the square
-//! of the gradient's norm, summed in an order that depends on nothing but the number of weights.
+//! `Adam`: sums partial gradients in fixed order and updates the weights (docs/model.md, Optimiser). `Clip` before
+//! it: the square of the gradient's norm, summed in an order that depends on nothing but the number of weights.
 
 use super::simd::{self, Kernel, Simd};
 use crate::optim::AdamStep;

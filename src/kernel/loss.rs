@@ -1,4 +1,4 @@
-//! `Loss`: negative log-likelihood without its constant (spec, section 5), and the gradients that start the backward
+//! `Loss`: negative log-likelihood without its constant (docs/model.md, Loss), and the gradients that start the backward
 //! pass.
 
 use super::Shape;

@@ -1,5 +1,5 @@
-//! `Mix`: multiplication of every sample by Q or its transpose (spec, section 3), and the gradients. Of a permutation rows
-//! are copied.
+//! `Mix`: multiplication of every sample by Q or its transpose (docs/model.md, Mixing), and the gradients. Of a
+//! permutation rows are copied.
 
 use super::product::{self, End, Matrix, Start};
 use super::{Gradients, Shape};

@@ -1,5 +1,5 @@
-//! `Reflect`: Q as a product of Householder reflections (spec, section 3), applied block by block with matrix products,
-//! and the gradient of the vectors.
+//! `Reflect`: Q as a product of Householder reflections (docs/model.md, Mixing), applied block by block with matrix
+//! products, and the gradient of the vectors.
 //!
 //! `Q = H_1 ... H_N`, `H_r = I - 2 u_r u_r^T` with `u_r = v_r / |v_r|`. [`BLOCK`] reflections side by side are
 //! `I - U^T T U` (the rows of U are their unit vectors), T upper triangular: its inverse has the `|u_r|^2 / 2` on the

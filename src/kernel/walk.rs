@@ -1,4 +1,4 @@
-//! `Walk`: the inverse of a stage whose networks see the block's input (spec, section 2).
+//! `Walk`: the inverse of a stage whose networks see the block's input (docs/model.md, Recursion).
 
 use super::dropout::Dropout;
 use super::networks::{self, Inputs, SavedActivations};

@@ -3,7 +3,7 @@
 //!
 //! | measure | of what |
 //! |---|---|
-//! | LL | held-out rows, with the noise that the data set says (spec, section 5) |
+//! | LL | held-out rows, with the noise that the data set says (docs/model.md, Metrics) |
 //! | MMD | batches of samples against batches of the data; of shapes given observations, against draws that approximate Bayesian computation accepts |
 //! | IoU, H-dist | sampled shapes against the true shape that fits each best |
 //! | Corr | correlations of samples against those of the data, with the noise that held-out rows have |

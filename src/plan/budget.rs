@@ -1,4 +1,4 @@
-//! Parameter budgets: the width whose parameter count is nearest to a given number (spec, section 4).
+//! Parameter budgets: the width whose parameter count is nearest to a given number (docs/model.md, Networks).
 
 use super::lane;
 use super::spec::{Mixing, Spec};

@@ -1,4 +1,4 @@
-//! Lanes to nodes: which coupling nodes a block has, over which columns, by which names (spec, sections 2 and 4).
+//! Lanes to nodes: which coupling nodes a block has, over which columns, by which names (docs/model.md, Lanes).
 //!
 //! A `flow` and a `cinn` have one lane, x. A `hint` has two side by side, [y, x]: a tree of nodes over each, and a
 //! cross coupling whose upper columns are all of y and whose lower columns are all of x. That is one more level of the

@@ -18,7 +18,7 @@ pub use params::{Layout, Tensor};
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use stage::{Layer, Link, Net, Nets, Node, Stage};
 
-/// The orthogonal mixing of a lane at the head of a block (spec, section 3).
+/// The orthogonal mixing of a lane at the head of a block (docs/model.md, Mixing).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     /// First of the columns that it mixes.

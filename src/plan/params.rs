@@ -13,7 +13,7 @@ use super::stage::{Net, Nets};
 /// A named weight tensor of the model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// Name in the model file (spec, section 7).
+    /// Name in the model file (docs/model.md, Model file).
     pub name: String,
     /// Shape, row-major.
     pub shape: Vec<usize>,

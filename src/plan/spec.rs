@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// A recursion depth at or above this means "no limit".
 pub const FULL_DEPTH: u32 = 99;
 
-/// Kind of model (spec, section 4).
+/// Kind of model (docs/model.md, Lanes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// What the networks of a node see of its upper columns (spec, section 2).
+/// What the networks of a node see of its upper columns (docs/model.md, Recursion).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConditionOn {
@@ -44,7 +44,7 @@ pub enum ConditionOn {
     Output,
 }
 
-/// Orthogonal map at the head of a block (spec, section 3).
+/// Orthogonal map at the head of a block (docs/model.md, Mixing).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mixing {
@@ -62,7 +62,7 @@ pub enum Mixing {
     None,
 }
 
-/// Log-scale of the affine coupling as a function of the network's output (spec, section 1).
+/// Log-scale of the affine coupling as a function of the network's output (docs/model.md, Couplings).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Scale {
@@ -187,7 +187,7 @@ impl Transform {
     }
 }
 
-/// A model, before any weight exists. Serialises to the JSON of the model file (spec, section 7).
+/// A model, before any weight exists. Serialises to the JSON of the model file (docs/model.md, Model file).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// Kind of model.

@@ -1,4 +1,4 @@
-//! Recursion to a flat list: the nodes of one recursive coupling block (paper, eq. 6; spec, section 2).
+//! Recursion to a flat list: the nodes of one recursive coupling block (paper, eq. 6; docs/model.md, Recursion).
 
 use super::spec::FULL_DEPTH;
 

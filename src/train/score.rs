@@ -13,7 +13,7 @@ pub struct HeldOutScore {
     /// The loss, in the units of the networks: `|z|^2 / 2 - log |det J|` of everything that the model has a density of.
     pub loss: f64,
     /// Log-density of x, given y where the model is conditional, per column, in the user's units, without the constant
-    /// of the normal distribution: the paper's LL (spec, section 5).
+    /// of the normal distribution: the paper's LL (docs/model.md, Metrics).
     pub ll: f64,
 }
 

@@ -354,7 +354,7 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units
-    /// without the constant of the normal distribution (spec, section 5). None where no rows are held out.
+    /// without the constant of the normal distribution (docs/model.md, Metrics). None where no rows are held out.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].

@@ -1,4 +1,4 @@
-//! Every fixture, on every engine, within the bounds of the spec (section 7).
+//! Every fixture, on every engine, within the bounds of docs/model.md, Fixtures.
 
 use crate::common::compare::{Tolerance, assert_close};
 use crate::common::engines;

@@ -1,5 +1,5 @@
 //! The Cross: the union of two bars at a right angle, as 100 Fourier coefficients (paper, appendix "Details on Cross
-//! Shapes Data Set"; spec, section 6).
+//! Shapes Data Set"; docs/model.md, Data sets).
 //!
 //! Of each bar the length is `~ U(3, 5)`, the width `~ U(1/2, 2)` and the shift along its length `~ U(-3/2, 3/2)`,
 //! which makes Xs, Ts and Ls. The outline gets more points until no segment is longer than 1/5, the mean of all its

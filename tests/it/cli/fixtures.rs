@@ -1,4 +1,4 @@
-//! Three Adam steps through the real training path against the independent implementation (spec, section 7).
+//! Three Adam steps through the real training path against the independent implementation (docs/model.md, Fixtures).
 
 use hintflow::data::write_table;
 use hintflow::flow::ModelFile;

@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod conditional;
 mod density;
+mod docs;
 mod fixtures;
 mod paper;
 mod regression;
