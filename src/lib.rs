@@ -69,27 +69,29 @@
 //! models.
 
 mod atomic;
+/// What `benches/cpu.rs` times. Not a part of the interface that is kept.
+#[doc(hidden)]
 pub mod bench;
 mod buffer;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-pub mod config;
+mod config;
 pub mod data;
 pub mod engine;
-pub mod error;
-pub mod eval;
+mod error;
+mod eval;
 pub mod flow;
 mod kernel;
-pub mod measure;
-pub mod optim;
+mod measure;
+mod optim;
 #[cfg(feature = "plots")]
-pub mod paper;
-pub mod plan;
+mod paper;
+mod plan;
 mod program;
 #[cfg(feature = "plots")]
-pub mod report;
-pub mod rng;
+mod report;
+mod rng;
 mod tape;
 pub mod train;
 

@@ -39,7 +39,7 @@ use rand::TryRng;
 /// batch) leaves all others as they were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Stream {
+pub(crate) enum Stream {
     /// Initial values of the trained parameters.
     InitParameters = 1,
     /// Fixed orthogonal matrices between blocks.
@@ -65,7 +65,7 @@ pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 pub(crate) const ROUNDS: usize = 10;
 
 /// The Philox4x32-10 bijection (Salmon et al. 2011): four random words for a counter and a key.
-pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+pub(crate) fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
     let [mut k0, mut k1] = key;
     for _ in 0..ROUNDS {
@@ -79,7 +79,7 @@ pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 }
 
 /// A seed as the two key words of [`philox4x32_10`].
-pub fn key(seed: u64) -> [u32; 2] {
+pub(crate) fn key(seed: u64) -> [u32; 2] {
     [seed as u32, (seed >> 32) as u32]
 }
 
@@ -90,17 +90,18 @@ fn words(seed: u64, stream: Stream, step: u32, group: u64) -> [u32; 4] {
 
 /// A word as a uniform number in (0, 1], the `f` of the module's formula.
 #[inline(always)]
-pub fn unit_f32(word: u32) -> f32 {
+pub(crate) fn unit_f32(word: u32) -> f32 {
     ((word >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)
 }
 
 /// 64 random bits as a uniform number in [0, 1): a multiple of 2^-53.
-pub fn unit_f64(bits: u64) -> f64 {
+pub(crate) fn unit_f64(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
 /// Uniform number `index` of a stream and step, in [0, 1). Two per counter.
-pub fn uniform01(seed: u64, stream: Stream, step: u32, index: u64) -> f64 {
+#[cfg(test)]
+pub(crate) fn uniform01(seed: u64, stream: Stream, step: u32, index: u64) -> f64 {
     let w = words(seed, stream, step, index / 2);
     let [lo, hi] = if index.is_multiple_of(2) { [w[0], w[1]] } else { [w[2], w[3]] };
     unit_f64(u64::from(lo) | u64::from(hi) << 32)
@@ -114,7 +115,7 @@ fn box_muller(u0: u32, u1: u32) -> [f32; 2] {
 }
 
 /// Standard normals number `4 * group .. 4 * group + 4` of a stream and step.
-pub fn normals4(seed: u64, stream: Stream, step: u32, group: u64) -> [f32; 4] {
+pub(crate) fn normals4(seed: u64, stream: Stream, step: u32, group: u64) -> [f32; 4] {
     let [u0, u1, u2, u3] = words(seed, stream, step, group);
     let [a, b] = box_muller(u0, u1);
     let [c, d] = box_muller(u2, u3);
@@ -123,7 +124,7 @@ pub fn normals4(seed: u64, stream: Stream, step: u32, group: u64) -> [f32; 4] {
 
 /// Standard normals number `first_index ..` of a stream and step. Any cut of the range into calls gives the same
 /// values.
-pub fn fill_normals(seed: u64, stream: Stream, step: u32, first_index: u64, out: &mut [f32]) {
+pub(crate) fn fill_normals(seed: u64, stream: Stream, step: u32, first_index: u64, out: &mut [f32]) {
     let mut group = first_index / 4;
     let skip = (first_index % 4) as usize;
     let (head, rest) = out.split_at_mut(if skip == 0 { 0 } else { (4 - skip).min(out.len()) });
@@ -143,7 +144,7 @@ pub fn fill_normals(seed: u64, stream: Stream, step: u32, first_index: u64, out:
 /// Implements [`rand::TryRng`] without errors and so [`rand::Rng`]. A substream has 2^34 words; drawing more panics
 /// rather than repeat itself.
 #[derive(Debug, Clone)]
-pub struct Counter {
+pub(crate) struct Counter {
     key: [u32; 2],
     /// The three fixed words: part, step, stream.
     address: [u32; 3],
@@ -156,12 +157,12 @@ pub struct Counter {
 
 impl Counter {
     /// The substream `part` of a stream and step.
-    pub fn new(seed: u64, stream: Stream, step: u32, part: u32) -> Self {
+    pub(crate) fn new(seed: u64, stream: Stream, step: u32, part: u32) -> Self {
         Self { key: key(seed), address: [part, step, stream as u32], next_block: 0, block: [0; 4], used: 4 }
     }
 
     /// The substream of one row of a data set.
-    pub fn for_row(seed: u64, stream: Stream, row: u64) -> Self {
+    pub(crate) fn for_row(seed: u64, stream: Stream, row: u64) -> Self {
         Self::new(seed, stream, (row >> 32) as u32, row as u32)
     }
 
@@ -184,17 +185,17 @@ impl Counter {
     }
 
     /// A uniform number in [0, 1).
-    pub fn uniform01(&mut self) -> f64 {
+    pub(crate) fn uniform01(&mut self) -> f64 {
         unit_f64(self.double_word())
     }
 
     /// A uniform number in [low, high).
-    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform01()
     }
 
     /// Two independent standard normals in f64 (Box-Muller on 53-bit uniforms).
-    pub fn normal_pair(&mut self) -> [f64; 2] {
+    pub(crate) fn normal_pair(&mut self) -> [f64; 2] {
         // 1 - u is in (0, 1], so the logarithm is finite.
         let r = (-2.0 * (1.0 - self.uniform01()).ln()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * self.uniform01()).sin_cos();
@@ -202,7 +203,7 @@ impl Counter {
     }
 
     /// A uniform integer below `bound`, without the bias of a remainder (Lemire 2019). `bound` must not be 0.
-    pub fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         assert_ne!(bound, 0, "there is no integer below 0");
         // The product's high half is the result; low halves under 2^32 mod bound would be hit once too often.
         let biased = bound.wrapping_neg() % bound;
@@ -235,12 +236,12 @@ impl TryRng for Counter {
 }
 
 /// A uniformly random order of `0..n` for an epoch (Fisher-Yates on [`Stream::Shuffle`]).
-pub fn permutation(seed: u64, epoch: u32, n: u32) -> Vec<u32> {
+pub(crate) fn permutation(seed: u64, epoch: u32, n: u32) -> Vec<u32> {
     permutation_on(seed, Stream::Shuffle, epoch, n)
 }
 
 /// A uniformly random order of `0..n` for a step of any stream.
-pub fn permutation_on(seed: u64, stream: Stream, step: u32, n: u32) -> Vec<u32> {
+pub(crate) fn permutation_on(seed: u64, stream: Stream, step: u32, n: u32) -> Vec<u32> {
     let mut rng = Counter::new(seed, stream, step, 0);
     let mut order: Vec<u32> = (0..n).collect();
     for last in (1..n).rev() {

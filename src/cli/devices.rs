@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::engine::DeviceInfo;
-use crate::engine::gpu::{AdapterInfo, adapters};
+use crate::engine::{AdapterInfo, adapters};
 use clap::Args;
 
 use super::device;

@@ -139,4 +139,14 @@ mod tests {
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
     }
+
+    #[test]
+    fn the_help_of_training_has_all_settings() {
+        let mut cli = super::Cli::command();
+        let train = cli.find_subcommand_mut("train").unwrap();
+        let text = train.render_long_help().to_string();
+        for key in crate::config::keys::KEYS {
+            assert!(text.contains(key.name), "{}", key.name);
+        }
+    }
 }

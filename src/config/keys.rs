@@ -2,7 +2,7 @@
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub(crate) struct Key {
     /// Dotted name: `train.lr`.
     pub name: &'static str,
     /// What it means and which values it takes.
@@ -14,7 +14,7 @@ const fn key(name: &'static str, help: &'static str) -> Key {
 }
 
 /// Every setting, in the order of the configuration file.
-pub const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     key("model.kind", "\"flow\"; with conditions: \"hint\" (joint and posterior) or \"cinn\" (conditional)"),
     key("model.blocks", "number of blocks"),
     key("model.depth", "recursion depth: \"full\" or a number; 0 is RealNVP"),
@@ -130,7 +130,7 @@ pub const KEYS: &[Key] = &[
 pub(super) const COLUMNS: &str = "columns";
 
 /// Whether there is a setting of that name.
-pub fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     of_column(name).is_some() || KEYS.iter().any(|key| key.name == name && !key.name.contains("NAME"))
 }
 
@@ -154,7 +154,7 @@ pub(super) fn without_quotes(key: &str) -> String {
 
 /// The setting whose name is spelled most like `name`, if it is not another name altogether: at most half of its
 /// letters differ. A name without a table is compared without tables.
-pub fn nearest(name: &str) -> Option<&'static str> {
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let distance = |key: &str| {
         let full = 2 * edit_distance(name, key);
         match key.split_once('.') {
@@ -173,7 +173,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 }
 
 /// Number of letters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
-pub fn edit_distance(a: &str, b: &str) -> usize {
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
     for i in 1..=a.len() {

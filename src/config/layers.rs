@@ -22,7 +22,7 @@ const SECTIONS: [&str; 4] = ["MODEL_", "TRAIN_", "DATA_", "RUN_"];
 
 /// Settings and where each came from, lowest precedence added first.
 #[derive(Clone, Debug, Default)]
-pub struct Layers {
+pub(crate) struct Layers {
     settings: BTreeMap<String, Setting>,
     layer: usize,
 }
@@ -36,7 +36,7 @@ struct Setting {
 
 impl Layers {
     /// No settings yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -44,7 +44,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::UnknownKey`], [`Error::Config`] where it is no TOML or a value does not fit.
-    pub fn file(&mut self, path: &Path) -> Result<()> {
+    pub(crate) fn file(&mut self, path: &Path) -> Result<()> {
         let failed = |e| Error::io("read", path, e);
         let metadata = std::fs::metadata(path).map_err(failed)?;
         if !metadata.is_file() && !metadata.is_dir() {
@@ -58,7 +58,7 @@ impl Layers {
     ///
     /// # Errors
     /// As [`Layers::file`].
-    pub fn toml(&mut self, text: &str, path: &Path) -> Result<()> {
+    pub(crate) fn toml(&mut self, text: &str, path: &Path) -> Result<()> {
         self.layer += 1;
         let table: Table = text
             .parse()
@@ -87,7 +87,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`Error::UnknownKey`], [`Error::Config`].
-    pub fn environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<Vec<String>> {
+    pub(crate) fn environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<Vec<String>> {
         self.layer += 1;
         let mut strange = Vec::new();
         for (variable, text) in variables {
@@ -110,7 +110,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`Error::Config`] where a value does not fit.
-    pub fn flags<'a>(&mut self, flags: impl IntoIterator<Item = (&'a str, String, &'a str)>) -> Result<()> {
+    pub(crate) fn flags<'a>(&mut self, flags: impl IntoIterator<Item = (&'a str, String, &'a str)>) -> Result<()> {
         self.layer += 1;
         for (key, value, flag) in flags {
             self.set_text(key, &value, flag)?;
@@ -122,7 +122,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`Error::UnknownKey`], [`Error::Config`] where there is no `=` or the value does not fit.
-    pub fn assignments(&mut self, assignments: &[String]) -> Result<()> {
+    pub(crate) fn assignments(&mut self, assignments: &[String]) -> Result<()> {
         self.layer += 1;
         for assignment in assignments {
             let Some((key, value)) = key_and_value(assignment) else {
@@ -134,7 +134,7 @@ impl Layers {
     }
 
     /// The value of a setting that some source gave, as text.
-    pub fn given(&self, key: &str) -> Option<String> {
+    pub(crate) fn given(&self, key: &str) -> Option<String> {
         self.settings.get(key).map(|s| match &s.value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -146,7 +146,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`Error::Config`] where a value is out of range or contradicts another one; errors of reading the model file.
-    pub fn resolve(&self) -> Result<Config> {
+    pub(crate) fn resolve(&self) -> Result<Config> {
         self.resolve_with(ModelFile::read)
     }
 
@@ -154,7 +154,7 @@ impl Layers {
     ///
     /// # Errors
     /// As [`Layers::resolve`].
-    pub fn resolve_with(&self, read: impl Fn(&Path) -> Result<ModelFile>) -> Result<Config> {
+    pub(crate) fn resolve_with(&self, read: impl Fn(&Path) -> Result<ModelFile>) -> Result<Config> {
         let init = self.given("model.init").map(PathBuf::from);
         self.resolve_from(init.map(|path| read(&path).map(|file| (path, file))).transpose()?)
     }
@@ -164,7 +164,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`Error::Config`] where a value is out of range or contradicts another one.
-    pub fn resolve_complete(&self) -> Result<Config> {
+    pub(crate) fn resolve_complete(&self) -> Result<Config> {
         self.resolve_from(None)
     }
 

@@ -6,9 +6,9 @@
 //! starting values: the paper's for a named data set, sensible ones for a table of any size.
 
 mod given;
-pub mod keys;
+pub(crate) mod keys;
 mod layers;
-pub mod preset;
+pub(crate) mod preset;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -18,20 +18,20 @@ use std::path::PathBuf;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use given::Given;
-pub use layers::Layers;
-pub use preset::Preset;
-pub use validate::MOST_THREADS;
+pub(crate) use given::Given;
+pub(crate) use layers::Layers;
+pub(crate) use preset::Preset;
+pub(crate) use validate::MOST_THREADS;
 
 use crate::data::lens::Outline;
 use crate::data::units::ColumnSetting;
 use crate::error::Result;
-pub use crate::optim::Fall;
+pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
 use crate::plan::budget::{maps_of_a_column, width_for};
 use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
-pub use crate::tape::Memory;
+pub(crate) use crate::tape::Memory;
 
 /// All settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

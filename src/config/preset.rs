@@ -179,7 +179,7 @@ fn for_uci(preset: Preset, budget: u64, batch: u64) -> Config {
 }
 
 /// Settings for a table of any size: splines.
-pub fn for_tables() -> Config {
+pub(crate) fn for_tables() -> Config {
     let mut config = for_affine_tables();
     config.model = Model {
         blocks: 4,
@@ -216,7 +216,7 @@ pub fn for_tables() -> Config {
 const MAX_LOG_SCALE: f64 = 15.0;
 
 /// Settings for a table of any size, and affine couplings.
-pub fn for_affine_tables() -> Config {
+pub(crate) fn for_affine_tables() -> Config {
     Config {
         model: Model {
             kind: Kind::Flow,
@@ -293,7 +293,7 @@ pub(super) fn before_splines() -> Config {
 }
 
 /// Rows of a batch for a table of `rows` training rows where none was asked for.
-pub fn batch_for(rows: u64, coupling: CouplingKind) -> u64 {
+pub(crate) fn batch_for(rows: u64, coupling: CouplingKind) -> u64 {
     match coupling {
         CouplingKind::Affine => (rows / 100).clamp(32, 10_000).min(rows),
         CouplingKind::Spline => (rows / 64).clamp(64, 4096).min(rows),
@@ -302,7 +302,7 @@ pub fn batch_for(rows: u64, coupling: CouplingKind) -> u64 {
 
 /// Decoupled weight decay for `rows` training rows where none was asked for: as dropout, what holds small tables back
 /// holds large ones back too much.
-pub fn decay_for(rows: u64) -> f64 {
+pub(crate) fn decay_for(rows: u64) -> f64 {
     let decay = (12_000.0 / rows.max(1) as f64).powi(2);
     // Of less than a thousand rows still more.
     let most = 3.0 * (1000.0 / rows.max(1) as f64).clamp(1.0, 3.0);
@@ -311,7 +311,7 @@ pub fn decay_for(rows: u64) -> f64 {
 
 /// Rate of dropout for `rows` training rows where none was asked for: what regularises small tables costs large ones.
 /// None below 2 %.
-pub fn dropout_for(rows: u64) -> f64 {
+pub(crate) fn dropout_for(rows: u64) -> f64 {
     let rate = 0.2 * (2400.0 / rows.max(1) as f64).powf(0.8);
     if rate < 0.02 { 0.0 } else { (rate.min(0.4) * 100.0).round() / 100.0 }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::plan::Kind;
 
 /// Most threads of the native CPU engine. Far more than cores are of no use, and the system may not start them.
-pub const MOST_THREADS: u64 = 1024;
+pub(crate) const MOST_THREADS: u64 = 1024;
 
 /// Most halvings of a rate: after as many there is nothing left of it.
 const MOST_RETRIES: u64 = 30;

@@ -7,7 +7,9 @@ use std::io::Read;
 use std::path::Path;
 
 use super::precision::Precision;
-use super::table::{ALL, Choice, Table, check_shape, narrow, open_regular};
+#[cfg(test)]
+use super::table::ALL;
+use super::table::{Choice, Table, check_shape, narrow, open_regular};
 use super::text_head;
 use crate::atomic::{Overwrite, write_atomic};
 use crate::error::{Error, Result};
@@ -18,7 +20,8 @@ use crate::error::{Error, Result};
 /// do not count). Numbers beside texts are an error: a row with a typo must not be lost as a line of names. Lines with
 /// a `#` at the head of the file are comments; the last may hold the names, as NumPy writes them. Empty lines are
 /// ignored, cells may be quoted, lines end in LF or CRLF.
-pub fn read_csv(path: &Path) -> Result<Table> {
+#[cfg(test)]
+pub(crate) fn read_csv(path: &Path) -> Result<Table> {
     read_chosen(path, ALL)
 }
 
@@ -206,7 +209,7 @@ pub(super) fn number(cell: &[u8]) -> Result<(f64, f32), String> {
 
 /// Writes a text table with commas; `names` is empty or has one name a column. Numbers have as many digits as it takes
 /// to read the same `f32` back.
-pub fn write_csv(
+pub(crate) fn write_csv(
     path: &Path,
     names: &[String],
     rows: usize,
@@ -225,7 +228,12 @@ pub fn write_csv(
 ///
 /// # Errors
 /// Those of the writer.
-pub fn csv_to(out: impl std::io::Write, names: &[String], columns: usize, values: &[f32]) -> std::io::Result<()> {
+pub(crate) fn csv_to(
+    out: impl std::io::Write,
+    names: &[String],
+    columns: usize,
+    values: &[f32],
+) -> std::io::Result<()> {
     use std::fmt::Write;
     let mut writer = ::csv::Writer::from_writer(out);
     if !names.is_empty() {

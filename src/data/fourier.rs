@@ -9,22 +9,22 @@ use std::borrow::Cow;
 use std::f64::consts::TAU;
 use std::sync::OnceLock;
 
-pub use super::plane::Point;
+pub(crate) use super::plane::Point;
 use crate::error::{Error, Result};
 
 /// Number of columns of a curve of an order.
-pub fn dim(order: usize) -> usize {
+pub(crate) fn dim(order: usize) -> usize {
     4 * (2 * order + 1)
 }
 
 /// Order of a row with `dim` columns; none if no order has that many.
-pub fn order_of(dim: usize) -> Option<usize> {
+pub(crate) fn order_of(dim: usize) -> Option<usize> {
     let harmonics = dim / 4;
     (dim.is_multiple_of(4) && !harmonics.is_multiple_of(2)).then_some(harmonics / 2)
 }
 
 /// Names of the columns: `re_x_-2`, ..., `re_y_0`, ..., `im_y_2`.
-pub fn column_names(order: usize) -> Vec<String> {
+pub(crate) fn column_names(order: usize) -> Vec<String> {
     let order = order as i64;
     ["re_x", "re_y", "im_x", "im_y"]
         .into_iter()
@@ -61,7 +61,7 @@ fn add_modulo(a: usize, b: usize, count: usize) -> usize {
 /// # Panics
 ///
 /// If there is no point or the row has another length: both are decided by the caller and never by a user.
-pub fn coefficients_into(outline: &[Point], order: usize, row: &mut [f32]) {
+pub(crate) fn coefficients_into(outline: &[Point], order: usize, row: &mut [f32]) {
     assert!(!outline.is_empty(), "an outline has at least one point");
     assert_eq!(row.len(), dim(order), "columns of a curve of order {order}");
     let count = outline.len();
@@ -91,7 +91,7 @@ pub fn coefficients_into(outline: &[Point], order: usize, row: &mut [f32]) {
 }
 
 /// The coefficients of an outline as a new row.
-pub fn coefficients(outline: &[Point], order: usize) -> Vec<f32> {
+pub(crate) fn coefficients(outline: &[Point], order: usize) -> Vec<f32> {
     let mut row = vec![0.0; dim(order)];
     coefficients_into(outline, order, &mut row);
     row
@@ -99,7 +99,7 @@ pub fn coefficients(outline: &[Point], order: usize) -> Vec<f32> {
 
 /// A curve `g(t)`, made from a row of coefficients.
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub(crate) struct Curve {
     centre: Point,
     /// For `k = 1..=M`: factors of `cos(2 pi k t)` and `sin(2 pi k t)`.
     harmonics: Vec<[Point; 2]>,
@@ -114,7 +114,7 @@ struct Jet {
 
 impl Curve {
     /// The curve of a row; the number of columns must be that of some order.
-    pub fn new(row: &[f32]) -> Result<Self> {
+    pub(crate) fn new(row: &[f32]) -> Result<Self> {
         let order = order_of(row.len()).ok_or_else(|| Error::Shape {
             what: "columns of a Fourier curve (4, 12, 20, 28, ...)".into(),
             expected: dim(row.len() / 8),
@@ -134,12 +134,13 @@ impl Curve {
     }
 
     /// The point `g(t)`; `t` runs from 0 to 1.
-    pub fn at(&self, t: f64) -> Point {
+    #[cfg(test)]
+    pub(crate) fn at(&self, t: f64) -> Point {
         self.jet(TAU * t).position
     }
 
     /// The points at `t = 0, 1/count, ...`, without a closing duplicate.
-    pub fn trace(&self, count: usize) -> Vec<Point> {
+    pub(crate) fn trace(&self, count: usize) -> Vec<Point> {
         let roots = roots_of_unity(count);
         (0..count)
             .map(|j| {
@@ -175,7 +176,7 @@ impl Curve {
     ///
     /// The best pair of a grid, moved to the top by Newton steps: on the grid alone the ends would be off by half a
     /// step along the curve, which is as much as the noise of the paper's observations.
-    pub fn farthest_pair(&self) -> [Point; 2] {
+    pub(crate) fn farthest_pair(&self) -> [Point; 2] {
         let count = (16 * self.harmonics.len()).max(64);
         let points = self.trace(count);
         let square = |p: &Point, q: &Point| (p[0] - q[0]) * (p[0] - q[0]) + (p[1] - q[1]) * (p[1] - q[1]);

@@ -6,35 +6,43 @@
 //! is the shape with which it introduces them. [`uci`] reads its tabular data sets. Nothing here knows a device or a
 //! model.
 
-pub mod cross;
-pub mod csv;
+pub(crate) mod cross;
+pub(crate) mod csv;
 pub(crate) mod dependence;
-pub mod fourier;
+pub(crate) mod fourier;
 mod least_squares;
-pub mod lens;
-pub mod natural;
-pub mod npy;
-pub mod plane;
+pub(crate) mod lens;
+pub(crate) mod natural;
+pub(crate) mod npy;
+pub(crate) mod plane;
 mod precision;
 pub(crate) mod quantile;
 mod select;
-pub mod shapes;
-pub mod standardize;
-pub mod table;
+pub(crate) mod shapes;
+pub(crate) mod standardize;
+pub(crate) mod table;
 mod text_head;
-pub mod uci;
-pub mod units;
+pub(crate) mod uci;
+pub(crate) mod units;
 
-pub use csv::{read_csv, write_csv};
-pub use npy::{read_npy, write_npy};
-pub use shapes::Shapes;
-pub use standardize::Standardizer;
-pub use table::{Table, check_table_output, side_by_side, write_groups, write_table, write_vector};
-pub use units::{Bounds, ColumnSetting, Units};
+pub use table::Table;
+pub use units::Choice as ColumnTransform;
+
+pub(crate) use npy::write_npy;
+pub(crate) use shapes::Shapes;
+pub(crate) use table::{check_table_output, side_by_side, write_groups, write_table, write_vector};
+pub(crate) use units::Units;
+
+#[cfg(test)]
+pub(crate) use {
+    csv::write_csv,
+    standardize::Standardizer,
+    units::{Bounds, ColumnSetting},
+};
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.
-pub const TEST_FIRST_ROW: u64 = 1 << 40;
+pub(crate) const TEST_FIRST_ROW: u64 = 1 << 40;
 
 /// First row of a pool of draws for [`crate::eval::abc`], which shares no row with the training and test sets of a
 /// seed.
-pub const POOL_FIRST_ROW: u64 = 1 << 41;
+pub(crate) const POOL_FIRST_ROW: u64 = 1 << 41;

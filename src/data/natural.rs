@@ -14,7 +14,7 @@ const LONGEST_SEGMENT: f64 = 0.03;
 
 /// Corners of the polygon, inside the unit square.
 #[rustfmt::skip]
-pub const CORNERS: [Point; 102] = [
+pub(crate) const CORNERS: [Point; 102] = [
     [0.023923, 0.50239], [0.052632, 0.54067], [0.08134, 0.57416], [0.10526, 0.61244],
     [0.11962, 0.65072], [0.14833, 0.689], [0.1866, 0.70335], [0.22488, 0.69378],
     [0.23923, 0.6555], [0.27751, 0.67464], [0.311, 0.70335], [0.34928, 0.73684],
@@ -44,17 +44,17 @@ pub const CORNERS: [Point; 102] = [
 ];
 
 /// The points that the Fourier transform sees: the corners, and points between them.
-pub fn points() -> Vec<Point> {
+pub(crate) fn points() -> Vec<Point> {
     plane::subdivide(&CORNERS, LONGEST_SEGMENT)
 }
 
 /// The row of coefficients of an order M: 4 (2M + 1) columns, see [`fourier`].
-pub fn coefficients(order: usize) -> Vec<f32> {
+pub(crate) fn coefficients(order: usize) -> Vec<f32> {
     fourier::coefficients(&points(), order)
 }
 
 /// The Fourier curve of an order M.
-pub fn curve(order: usize) -> Curve {
+pub(crate) fn curve(order: usize) -> Curve {
     Curve::new(&coefficients(order)).unwrap_or_else(|e| unreachable!("a row of its own order: {e}"))
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Item {
 }
 
 /// Reads a one- or two-dimensional array. One dimension makes one column. Names are absent.
-pub fn read_npy(path: &Path) -> Result<Table> {
+pub(crate) fn read_npy(path: &Path) -> Result<Table> {
     read_chosen(path, ALL)
 }
 
@@ -358,7 +358,7 @@ fn parse(text: &[u8]) -> Result<(Item, bool, Vec<u64>), String> {
 }
 
 /// Writes `rows` x `columns` values as little-endian float32 in row order (version 1.0 of the format).
-pub fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], overwrite: Overwrite) -> Result<()> {
+pub(crate) fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], overwrite: Overwrite) -> Result<()> {
     super::table::check_shape(rows, columns, values)?;
     write(path, &format!("({rows}, {columns})"), values, overwrite)
 }

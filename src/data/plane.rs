@@ -1,27 +1,27 @@
 //! Points and polygons of the plane: what the shapes of the paper are built from.
 
 /// A point of the plane.
-pub type Point = [f64; 2];
+pub(crate) type Point = [f64; 2];
 
 /// The point of the unit circle at an angle: a direction.
-pub fn on_circle(angle: f64) -> Point {
+pub(crate) fn on_circle(angle: f64) -> Point {
     let (sin, cos) = angle.sin_cos();
     [cos, sin]
 }
 
 /// A point turned around the origin so that direction 0 becomes `direction`, a point of the unit circle.
-pub fn turn([x, y]: Point, [cos, sin]: Point) -> Point {
+pub(crate) fn turn([x, y]: Point, [cos, sin]: Point) -> Point {
     [cos * x - sin * y, sin * x + cos * y]
 }
 
 /// Mean of some points, at least one.
-pub fn mean(points: &[Point]) -> Point {
+pub(crate) fn mean(points: &[Point]) -> Point {
     [0, 1].map(|axis| points.iter().map(|p| p[axis]).sum::<f64>() / points.len() as f64)
 }
 
 /// A closed polygon with points added at equal distances on each side, so that no segment is longer than `longest`
 /// (paper, appendix on the Cross). The first point stays the first; sides of length 0 are left out.
-pub fn subdivide(polygon: &[Point], longest: f64) -> Vec<Point> {
+pub(crate) fn subdivide(polygon: &[Point], longest: f64) -> Vec<Point> {
     let mut points = Vec::with_capacity(2 * polygon.len());
     for (p, q) in polygon.iter().zip(polygon.iter().cycle().skip(1)) {
         let along = [q[0] - p[0], q[1] - p[1]];

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::rng::{Counter, Stream};
 
 /// Deviation of the noise on each observation (paper, "Bayesian Inference on Fourier Shapes").
-pub const OBSERVATION_NOISE: f64 = 1.0 / 20.0;
+pub(crate) const OBSERVATION_NOISE: f64 = 1.0 / 20.0;
 
 /// A family of shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

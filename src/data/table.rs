@@ -222,7 +222,7 @@ pub(crate) fn fingerprint(dim: usize, values: &[f32]) -> String {
 
 /// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or
 /// has one name a column.
-pub fn write_table(
+pub(crate) fn write_table(
     path: &Path,
     names: &[String],
     rows: usize,
@@ -238,7 +238,7 @@ pub fn write_table(
 
 /// Writes the rows of several groups of `rows` rows each: `.npy` gets an array (groups, rows, columns), `.csv` a first
 /// column `name` with the number of the group, from 1.
-pub fn write_groups(
+pub(crate) fn write_groups(
     path: &Path,
     name: &str,
     names: &[String],
@@ -257,7 +257,7 @@ pub fn write_groups(
 }
 
 /// Rows of two tables of `rows` rows each, row-major: the row of `left`, then that of `right`.
-pub fn side_by_side(left: &[f32], right: &[f32], rows: usize) -> Vec<f32> {
+pub(crate) fn side_by_side(left: &[f32], right: &[f32], rows: usize) -> Vec<f32> {
     let [l, r] = [left, right].map(|values| values.len() / rows.max(1));
     let mut joined = Vec::with_capacity(left.len() + right.len());
     for row in 0..rows {
@@ -268,7 +268,7 @@ pub fn side_by_side(left: &[f32], right: &[f32], rows: usize) -> Vec<f32> {
 }
 
 /// Rows of groups of `rows` rows with the number of the group, from 1, as their first column.
-pub fn with_group(
+pub(crate) fn with_group(
     name: &str,
     names: &[String],
     rows: usize,
@@ -284,7 +284,7 @@ pub fn with_group(
 }
 
 /// Writes one number a row: `.npy` gets one dimension, `.csv` a column of that name.
-pub fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
+pub(crate) fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
     match Format::of(path)? {
         Format::Npy => npy::write_npy_vector(path, values, overwrite),
         Format::Csv => csv::write_csv(path, &[name.into()], values.len(), 1, values, overwrite),
@@ -292,7 +292,7 @@ pub fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrit
 }
 
 /// Fails as [`write_table`] would if a file of that name must not be written, before any work is spent on its content.
-pub fn check_table_output(path: &Path, overwrite: Overwrite) -> Result<()> {
+pub(crate) fn check_table_output(path: &Path, overwrite: Overwrite) -> Result<()> {
     Format::of(path)?;
     crate::atomic::check_output(path, overwrite)
 }

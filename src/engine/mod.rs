@@ -4,12 +4,15 @@
 //! the programs of that model. Both engines run the same programs on the same arenas.
 
 mod checked;
-pub mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "gpu")]
-pub mod gpu;
+mod gpu;
 
 use std::fmt;
 use std::sync::Arc;
+
+#[cfg(feature = "gpu")]
+pub use gpu::{AdapterInfo, adapters};
 
 use crate::error::Result;
 use crate::optim::AdamStep;
@@ -102,7 +105,7 @@ impl Footprint {
 
 /// Time of one part of a program: of a dispatch on a GPU, of an operation over all tiles on the CPU.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct KernelTime {
+pub(crate) struct KernelTime {
     /// Name of the kernel, or of the operation.
     pub name: &'static str,
     /// Nanoseconds; on the CPU of all threads together.
@@ -144,7 +147,7 @@ pub(crate) enum Values {
 /// Updates that were left out, since their gradient was not finite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Skips {
+pub(crate) struct Skips {
     /// All of them.
     pub total: u32,
     /// Those since the last update that was done.

@@ -7,7 +7,7 @@ const CONSTANT: f64 = 1e-6;
 
 /// Correlation matrix of the columns of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Correlation {
+pub(crate) struct Correlation {
     /// Number of columns.
     pub dim: usize,
     /// Rows that were used.
@@ -22,7 +22,7 @@ impl Correlation {
     /// Correlation of the columns of `table`, row-major with `dim` columns, summed in double precision.
     ///
     /// Rows that are not finite are left out and counted. Fewer than two finite rows are an error.
-    pub fn of(table: &[f32], dim: usize) -> Result<Self> {
+    pub(crate) fn of(table: &[f32], dim: usize) -> Result<Self> {
         if dim == 0 || !table.len().is_multiple_of(dim) {
             return Err(Error::Shape {
                 what: format!("length of a table with {dim} columns"),
@@ -89,18 +89,19 @@ impl Correlation {
     ///
     /// # Panics
     /// If a column does not exist.
-    pub fn get(&self, i: usize, j: usize) -> Option<f64> {
+    pub(crate) fn get(&self, i: usize, j: usize) -> Option<f64> {
         assert!(i < self.dim && j < self.dim, "column {i} or {j} of {}", self.dim);
         self.values[i * self.dim + j]
     }
 
     /// Whether column `i` does not vary.
-    pub fn is_constant(&self, i: usize) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_constant(&self, i: usize) -> bool {
         self.get(i, i).is_none()
     }
 
     /// Absolute difference from `other`, row-major; `None` where either has no correlation.
-    pub fn abs_difference(&self, other: &Self) -> Result<Vec<Option<f64>>> {
+    pub(crate) fn abs_difference(&self, other: &Self) -> Result<Vec<Option<f64>>> {
         if self.dim != other.dim {
             return Err(Error::Shape {
                 what: "columns of the second correlation".into(),
@@ -116,14 +117,14 @@ impl Correlation {
     ///
     /// The diagonal is no part of it: it is 1 in both and would only make the mean look better.
     /// `None` if there is no such pair.
-    pub fn mean_abs_difference(&self, other: &Self) -> Result<Option<f64>> {
+    pub(crate) fn mean_abs_difference(&self, other: &Self) -> Result<Option<f64>> {
         self.mean_abs_difference_from(0, other)
     }
 
     /// As [`Correlation::mean_abs_difference`], without the pairs of which both columns come before column `first`:
     /// where those are the same in both tables, as conditions that samples are given, they would only make the mean
     /// look better.
-    pub fn mean_abs_difference_from(&self, first: usize, other: &Self) -> Result<Option<f64>> {
+    pub(crate) fn mean_abs_difference_from(&self, first: usize, other: &Self) -> Result<Option<f64>> {
         let difference = self.abs_difference(other)?;
         let (mut sum, mut pairs) = (0.0, 0u64);
         for i in first..self.dim {

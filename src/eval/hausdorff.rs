@@ -17,7 +17,7 @@ const DEEPEST: u32 = 52;
 /// part, so a small circle in the middle of a large one is far from it.
 ///
 /// A curve without points, or with one that is not finite or beyond 1e150, is an error.
-pub fn hausdorff(first: &[Point], second: &[Point]) -> Result<f64> {
+pub(crate) fn hausdorff(first: &[Point], second: &[Point]) -> Result<f64> {
     for (name, curve) in [("first curve", first), ("second curve", second)] {
         if curve.is_empty() {
             return Err(Error::Shape { what: format!("points of the {name} (at least)"), expected: 1, got: 0 });

@@ -22,7 +22,8 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 
 /// `(C, a)` of the three kernels.
-pub const KERNELS: [(f64, f64); 3] = [(0.5, 1.0), (0.2, 1.0), (0.2, 0.5)];
+#[cfg(test)]
+pub(crate) const KERNELS: [(f64, f64); 3] = [(0.5, 1.0), (0.2, 1.0), (0.2, 0.5)];
 
 /// Rows of y taken at a time: as many as make the compiler use whole vector registers.
 const LANES: usize = 16;
@@ -31,7 +32,7 @@ const CHUNK: usize = 32;
 
 /// Discrepancy of two sets of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mmd {
+pub(crate) struct Mmd {
     /// The squared discrepancy, which the paper's tables report. Between equal sets 0 up to rounding, which may be
     /// negative.
     pub squared: f64,
@@ -48,7 +49,7 @@ impl Mmd {
     ///
     /// # Errors
     /// [`Error::Shape`] where a length is not a multiple of `dim`, or a set has no finite row.
-    pub fn of(x: &[f32], y: &[f32], dim: usize) -> Result<Self> {
+    pub(crate) fn of(x: &[f32], y: &[f32], dim: usize) -> Result<Self> {
         let (x, y) = (Rows::new("x", x, dim)?, Rows::new("y", y, dim)?);
         let [a, b] = [x.count as f64, y.count as f64];
         let squared = x.within() / (a * a) + y.within() / (b * b) - 2.0 * x.between(&y) / (a * b);
@@ -56,7 +57,8 @@ impl Mmd {
     }
 
     /// The discrepancy itself, in the unit of the kernel's feature space.
-    pub fn root(&self) -> f64 {
+    #[cfg(test)]
+    pub(crate) fn root(&self) -> f64 {
         self.squared.max(0.0).sqrt()
     }
 }
@@ -140,7 +142,7 @@ fn kernel_sum(rows: &[f32], dim: usize, blocks: &[[f32; LANES]]) -> f64 {
 }
 
 /// The most that one pair of rows adds to a mean: the kernels of equal rows.
-pub const AT_ZERO: f64 = 2.0 + std::f64::consts::FRAC_1_SQRT_2;
+pub(crate) const AT_ZERO: f64 = 2.0 + std::f64::consts::FRAC_1_SQRT_2;
 
 /// The sum of the three [`KERNELS`] of a squared distance, without powers: two divisions and a root.
 #[inline(always)]

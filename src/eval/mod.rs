@@ -5,12 +5,12 @@
 //! [`polygon`] (IoU) and [`hausdorff`] compare it with. [`density`] says whether densities can be trusted, and [`normal`]
 //! whether latent vectors have the shape they should.
 
-pub mod abc;
-pub mod correlation;
-pub mod density;
-pub mod fit;
-pub mod hausdorff;
-pub mod mmd;
+pub(crate) mod abc;
+pub(crate) mod correlation;
+pub(crate) mod density;
+pub(crate) mod fit;
+pub(crate) mod hausdorff;
+pub(crate) mod mmd;
 mod nearest;
-pub mod normal;
-pub mod polygon;
+pub(crate) mod normal;
+pub(crate) mod polygon;

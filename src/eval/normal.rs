@@ -16,7 +16,7 @@ const AS_ONE: f64 = 3.0;
 
 /// The shape of some rows of z.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// The column of the largest distance, from 0.
     pub column: usize,
     /// Its distance from a standard normal.
@@ -32,11 +32,11 @@ pub struct Shape {
 }
 
 /// Shares at which quantiles are told.
-pub const SHARES: [f64; 3] = [0.01, 0.5, 0.99];
+pub(crate) const SHARES: [f64; 3] = [0.01, 0.5, 0.99];
 
 /// Up to where a distance is good, and from where on it is a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
+pub(crate) struct Bound {
     /// The largest good distance.
     pub good: f64,
     /// The largest that is no failure.
@@ -45,7 +45,7 @@ pub struct Bound {
 
 /// What a distance says of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// As it should be, but for chance and what no one need care about.
     Fits,
     /// The model does not fit these rows well.
@@ -56,7 +56,7 @@ pub enum Verdict {
 
 impl Bound {
     /// The verdict on a distance. NaN fails.
-    pub fn verdict(&self, distance: f64) -> Verdict {
+    pub(crate) fn verdict(&self, distance: f64) -> Verdict {
         let within = |limit: f64| matches!(distance.partial_cmp(&limit), Some(Ordering::Less | Ordering::Equal));
         match (within(self.good), within(self.failure)) {
             (true, _) => Verdict::Fits,
@@ -68,7 +68,7 @@ impl Bound {
 
 impl Shape {
     /// Of rows of z, row-major, of `columns` columns. None where there is no row.
-    pub fn of(z: &[f32], columns: usize) -> Option<Self> {
+    pub(crate) fn of(z: &[f32], columns: usize) -> Option<Self> {
         let rows = z.len().checked_div(columns)?;
         if rows == 0 {
             return None;

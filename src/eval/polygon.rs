@@ -21,7 +21,7 @@ const LARGEST: f64 = 1e150;
 
 /// What two curves enclose together, see [`overlap`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Overlap {
+pub(crate) struct Overlap {
     /// Area that both enclose.
     pub intersection: f64,
     /// Area that at least one of them encloses.
@@ -33,12 +33,13 @@ pub struct Overlap {
 /// The area that a closed curve encloses by the non-zero rule. Not negative, whichever way the curve runs.
 ///
 /// Fewer than three points enclose nothing. A coordinate that is not finite, or beyond 1e150, is an error.
-pub fn area(curve: &[Point]) -> Result<f64> {
+#[cfg(test)]
+pub(crate) fn area(curve: &[Point]) -> Result<f64> {
     Ok(overlap(curve, curve)?.union)
 }
 
 /// Intersection and union of what two closed curves enclose, errors as [`area`].
-pub fn overlap(first: &[Point], second: &[Point]) -> Result<Overlap> {
+pub(crate) fn overlap(first: &[Point], second: &[Point]) -> Result<Overlap> {
     for (name, curve) in [("first curve", first), ("second curve", second)] {
         check_finite(name, curve)?;
     }
@@ -69,7 +70,7 @@ pub fn overlap(first: &[Point], second: &[Point]) -> Result<Overlap> {
 }
 
 /// Intersection over union of what two closed curves enclose, from 0 to 1, errors as [`area`].
-pub fn iou(first: &[Point], second: &[Point]) -> Result<f64> {
+pub(crate) fn iou(first: &[Point], second: &[Point]) -> Result<f64> {
     Ok(overlap(first, second)?.iou)
 }
 

@@ -30,7 +30,7 @@ impl FlowBuilder {
     }
 
     /// Starts from a whole spec.
-    pub fn from_spec(spec: Spec) -> Self {
+    pub(crate) fn from_spec(spec: Spec) -> Self {
         Self {
             spec,
             budget: None,
@@ -144,13 +144,13 @@ impl FlowBuilder {
     }
 
     /// Names, bounds and standardisation of the columns of x, which become part of the model.
-    pub fn units(mut self, x: Units) -> Self {
+    pub(crate) fn units(mut self, x: Units) -> Self {
         self.x = x;
         self
     }
 
     /// The same of the conditions y.
-    pub fn units_of_conditions(mut self, y: Units) -> Self {
+    pub(crate) fn units_of_conditions(mut self, y: Units) -> Self {
         self.y = y;
         self
     }

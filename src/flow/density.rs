@@ -8,7 +8,7 @@ use crate::plan::Kind;
 
 /// Densities that a model may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     /// `log p(x)`, or `log p(x | y)` of a conditional model.
     Posterior,
     /// `log p(y, x)` of a `hint`.
@@ -19,7 +19,7 @@ pub enum Which {
 
 /// Rows with the log-densities that a model gives them.
 #[derive(Clone, Copy, Debug)]
-pub struct Scored<'a> {
+pub(crate) struct Scored<'a> {
     /// Whose rows they are, for example "held-out rows".
     pub of: &'a str,
     /// Which density it is.
@@ -41,7 +41,7 @@ const SEED: u64 = 1;
 
 /// How many samples are drawn to see whether some lie far outside of the data, at most `most`: fewer of large models,
 /// so that it takes seconds at most.
-pub fn samples_to_draw(flow: &Flow, most: usize) -> usize {
+pub(crate) fn samples_to_draw(flow: &Flow, most: usize) -> usize {
     /// Multiplications that two cores do in a second or so.
     const WORK: usize = 5_000_000_000;
     most.min((WORK / flow.parameters().max(1)).max(2000))
@@ -53,7 +53,12 @@ pub fn samples_to_draw(flow: &Flow, most: usize) -> usize {
 ///
 /// # Errors
 /// Those of sampling, [`crate::Error::Shape`] where the lengths do not agree.
-pub fn describe(flow: &Flow, training: Option<&TrainingRows>, rows: Scored<'_>, samples: usize) -> Result<Density> {
+pub(crate) fn describe(
+    flow: &Flow,
+    training: Option<&TrainingRows>,
+    rows: Scored<'_>,
+    samples: usize,
+) -> Result<Density> {
     let Scored { of, which, log_prob, numbers, .. } = rows;
     let density = Density::of(of, log_prob, numbers);
     let Some(training) = training else { return Ok(density) };

@@ -7,7 +7,7 @@
 
 mod builder;
 mod conditional;
-pub mod density;
+pub(crate) mod density;
 mod evidence;
 mod gradients;
 mod init;
@@ -26,8 +26,7 @@ pub use conditional::Conditional;
 pub use evidence::Evidence;
 pub use gradients::Gradients;
 pub use joint::{Joint, Lanes};
-pub use model_file::ModelFile;
-pub(crate) use model_file::open_tensors;
+pub(crate) use model_file::{ModelFile, open_tensors};
 
 pub use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use crate::tape::Memory;
@@ -103,7 +102,7 @@ impl Flow {
     /// # Errors
     /// [`crate::Error::Shape`] where weights, names or standardisation do not fit the plan, [`crate::Error::Device`]
     /// where the device cannot hold the model.
-    pub fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
+    pub(crate) fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
         let ModelFile { plan, weights, x, y, evidence, training } = file;
         let mut session = engine.load(plan.clone())?;
@@ -123,7 +122,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`crate::Error::DeviceLost`] where the weights cannot be read back.
-    pub fn to_file(&self) -> Result<ModelFile> {
+    pub(crate) fn to_file(&self) -> Result<ModelFile> {
         let mut loaded = self.loaded();
         Ok(ModelFile {
             plan: self.plan.clone(),
@@ -150,7 +149,7 @@ impl Flow {
     }
 
     /// Node tables and weight layout.
-    pub fn plan(&self) -> &Arc<Plan> {
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
@@ -180,12 +179,12 @@ impl Flow {
     }
 
     /// Names, bounds and standardisation of the columns of x.
-    pub fn units(&self) -> &Units {
+    pub(crate) fn units(&self) -> &Units {
         &self.x
     }
 
     /// The same of the conditions y.
-    pub fn units_of_conditions(&self) -> &Units {
+    pub(crate) fn units_of_conditions(&self) -> &Units {
         &self.y
     }
 

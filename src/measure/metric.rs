@@ -7,7 +7,7 @@ use super::Scores;
 /// A measure of the paper's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub(crate) enum Metric {
     /// Squared maximum mean discrepancy.
     Mmd,
     /// Log-likelihood per column without the constant.
@@ -24,10 +24,10 @@ pub enum Metric {
 
 impl Metric {
     /// Every measure, in the order in which the paper lists them.
-    pub const ALL: [Self; 6] = [Self::Mmd, Self::Ll, Self::LogDensity, Self::Iou, Self::Hausdorff, Self::Corr];
+    pub(crate) const ALL: [Self; 6] = [Self::Mmd, Self::Ll, Self::LogDensity, Self::Iou, Self::Hausdorff, Self::Corr];
 
     /// Its name in the paper's tables.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mmd => "MMD",
             Self::Ll => "LL",
@@ -39,7 +39,7 @@ impl Metric {
     }
 
     /// Its name in files.
-    pub fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Mmd => "mmd",
             Self::Ll => "ll",
@@ -51,7 +51,7 @@ impl Metric {
     }
 
     /// What it says, with its unit.
-    pub fn meaning(self) -> &'static str {
+    pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Mmd => "squared maximum mean discrepancy of samples and data (inverse multiquadric kernels)",
             Self::Ll => "log-likelihood of held-out rows, nats per column, without the constant",
@@ -65,12 +65,12 @@ impl Metric {
     }
 
     /// Whether a larger value is better.
-    pub fn rises(self) -> bool {
+    pub(crate) fn rises(self) -> bool {
         matches!(self, Self::Ll | Self::LogDensity | Self::Iou)
     }
 
     /// Its value in what was measured.
-    pub fn of(self, scores: &Scores) -> Option<f64> {
+    pub(crate) fn of(self, scores: &Scores) -> Option<f64> {
         match self {
             Self::Mmd => scores.mmd,
             Self::Ll => scores.ll,
@@ -82,7 +82,7 @@ impl Metric {
     }
 
     /// Digits after the point in the paper's tables.
-    pub fn decimals(self) -> usize {
+    pub(crate) fn decimals(self) -> usize {
         if self == Self::Corr { 4 } else { 3 }
     }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use metric::Metric;
+pub(crate) use metric::Metric;
 #[cfg(feature = "plots")]
 pub(crate) use shapes::held_out;
 
@@ -30,12 +30,12 @@ use crate::flow::{Flow, ModelFile};
 use crate::train::{Dataset, folder, held_out_score};
 
 /// Is told in words what is being done; an error ends the measurement, [`Error::Stopped`] for example.
-pub type Tell<'a> = dyn FnMut(&str) -> Result<()> + 'a;
+pub(crate) type Tell<'a> = dyn FnMut(&str) -> Result<()> + 'a;
 
 /// How much is drawn and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Protocol {
+pub(crate) struct Protocol {
     /// Pairs of batches whose discrepancies are averaged; of conditional models, observations. 0: no MMD.
     pub batches: usize,
     /// Rows of such a batch, and draws that are accepted for an observation.
@@ -53,15 +53,16 @@ impl Protocol {
     ///
     /// The authors' MMD of conditional models is the mean over 1,000 observations, ours over 100. Of 10^6 rows each
     /// correlation is known to 0.001, and so is the least `Corr` that a perfect model could have.
-    pub const PAPER: Self =
+    pub(crate) const PAPER: Self =
         Self { batches: 100, batch_rows: PAPER_KEEP, fitted: 1000, correlated: 1_000_000, draws: PAPER_DRAWS };
 
     /// Enough to see the course, in seconds.
-    pub const QUICK: Self = Self { batches: 5, batch_rows: 1000, fitted: 100, correlated: 20_000, draws: 200_000 };
+    pub(crate) const QUICK: Self =
+        Self { batches: 5, batch_rows: 1000, fitted: 100, correlated: 20_000, draws: 200_000 };
 
     /// What is left of it for a table, where there are only so many rows to compare with, and nothing to fit or accept.
     #[must_use]
-    pub fn within(self, rows: usize) -> Self {
+    pub(crate) fn within(self, rows: usize) -> Self {
         let correlated = self.correlated.min(rows);
         let batch_rows = self.batch_rows.min(correlated).max(1);
         let batches = self.batches.min(correlated / batch_rows);
@@ -70,7 +71,7 @@ impl Protocol {
 
     /// About the mean MMD of samples from the distribution of the data itself, at most: the estimate counts each row's
     /// likeness to itself.
-    pub fn least_mmd(&self) -> f64 {
+    pub(crate) fn least_mmd(&self) -> f64 {
         2.0 * AT_ZERO / self.batch_rows as f64
     }
 
@@ -78,7 +79,7 @@ impl Protocol {
     ///
     /// Of n rows of independent normal columns a correlation has a variance of 1/n; the mean absolute difference of two
     /// such numbers is 2 / sqrt(pi n). Where columns are correlated it is less.
-    pub fn least_corr(&self) -> f64 {
+    pub(crate) fn least_corr(&self) -> f64 {
         2.0 / (std::f64::consts::PI * self.correlated as f64).sqrt()
     }
 
@@ -127,7 +128,7 @@ const MOST_ACCEPTED: usize = 100_000_000;
 /// What was measured. A measure that does not apply to the data set, or has no number, is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scores {
+pub(crate) struct Scores {
     /// The paper's LL of the held-out rows, in nats per column, without the constant of the normal distribution.
     pub ll: Option<f64>,
     /// Mean log-density of a held-out row in nats, in the units of the data, with the constant.
@@ -149,7 +150,7 @@ pub struct Scores {
 ///
 /// # Errors
 /// Those of [`Dataset::load`].
-pub fn dataset(config: &Config, model: &ModelFile) -> Result<Dataset> {
+pub(crate) fn dataset(config: &Config, model: &ModelFile) -> Result<Dataset> {
     let mut config = config.clone();
     if !is_read(&config) {
         // Simulated rows are made when they are needed, and held-out ones do not depend on how many are trained on.
@@ -164,7 +165,7 @@ pub fn dataset(config: &Config, model: &ModelFile) -> Result<Dataset> {
 /// # Errors
 /// Those of [`dataset`], and [`Error::Format`] where the files hold other rows by now: held-out rows of today may have
 /// been trained on.
-pub fn dataset_of_run(run: &Path, config: &Config, model: &ModelFile) -> Result<Dataset> {
+pub(crate) fn dataset_of_run(run: &Path, config: &Config, model: &ModelFile) -> Result<Dataset> {
     let data = dataset(config, model)?;
     if is_read(config) {
         folder::trained_on(run, &data)?;
@@ -173,7 +174,7 @@ pub fn dataset_of_run(run: &Path, config: &Config, model: &ModelFile) -> Result<
 }
 
 /// The rows that samples of a table are compared with: those held out, or all where none are.
-pub fn rows_of(data: &Dataset) -> usize {
+pub(crate) fn rows_of(data: &Dataset) -> usize {
     if data.test.is_empty() { data.train_rows() } else { data.test_rows() }
 }
 
@@ -188,7 +189,7 @@ pub(crate) fn is_read(config: &Config) -> bool {
 /// # Errors
 /// [`Error::Config`] where the protocol leaves nothing to measure, [`Error::Shape`] where model and data do not fit,
 /// [`Error::Io`] and [`Error::Format`] for stored draws, [`Error::DeviceLost`]; and those of `tell`.
-pub fn measure(
+pub(crate) fn measure(
     flow: &Flow,
     config: &Config,
     data: &Dataset,

@@ -30,9 +30,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-pub use model::{Family, Model, Size};
-pub use result::Measured;
-pub use scale::Scale;
+pub(crate) use model::{Family, Model, Size};
+pub(crate) use scale::Scale;
 
 use crate::atomic::{Overwrite, write_atomic};
 use crate::config::Preset;
@@ -43,7 +42,7 @@ use lab::Lab;
 
 /// A table or a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item(Place);
+pub(crate) struct Item(Place);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -55,7 +54,7 @@ enum Place {
 
 impl Item {
     /// Every table, then every figure.
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let figures = (0..figure::ALL.len()).map(Place::Figure);
         (0..table::all().len()).map(Place::Table).chain(figures).map(Self).collect()
     }
@@ -64,7 +63,7 @@ impl Item {
     ///
     /// # Errors
     /// [`Error::Config`] naming those alike, or all there are.
-    pub fn named(name: &str) -> Result<Self> {
+    pub(crate) fn named(name: &str) -> Result<Self> {
         Self::all().into_iter().find(|item| item.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::all().into_iter().map(Self::name).collect();
             let wanted = name.to_lowercase().replace('-', "_");
@@ -78,7 +77,7 @@ impl Item {
     }
 
     /// Its name on the command line and of its files.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self.0 {
             Place::Table(index) => table::all()[index].name,
             Place::Figure(index) => figure::ALL[index].name,
@@ -86,7 +85,7 @@ impl Item {
     }
 
     /// What it is.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self.0 {
             Place::Table(index) => table::all()[index].title,
             Place::Figure(index) => figure::ALL[index].title,
@@ -94,14 +93,14 @@ impl Item {
     }
 
     /// Whether it is a table.
-    pub fn is_table(self) -> bool {
+    pub(crate) fn is_table(self) -> bool {
         matches!(self.0, Place::Table(_))
     }
 }
 
 /// What is to be reproduced, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// Tables and figures.
     pub items: &'a [Item],
     /// Size of trainings and of measurements.
@@ -125,7 +124,7 @@ pub struct Request<'a> {
 }
 
 /// Is told how it goes.
-pub trait Watcher {
+pub(crate) trait Watcher {
     /// Work on a table begins: its name, how many of its runs are measured already, and how many are asked for and have
     /// their data.
     fn table(&mut self, name: &str, done: usize, of: usize);
@@ -143,7 +142,7 @@ pub trait Watcher {
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// Whether it came to its end; otherwise it was stopped, and goes on when it is asked for again.
     pub finished: bool,
     /// UCI data sets whose files cannot be read, of which nothing more was measured.
@@ -159,7 +158,7 @@ pub struct Report {
 /// 1,000, where no model has a part of a name that is asked for, and where `set` has a key that tells models or runs
 /// apart; [`Error::Format`] where the folder holds runs or results with other settings, those of training and
 /// measuring. A training that diverges is no error but a result.
-pub fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
+pub(crate) fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
     const MOST_RUNS: u64 = 1000;
     if !(1..=MOST_RUNS).contains(&request.runs) {
         return Err(Error::config("--runs", format!("is {}, must be from 1 to {MOST_RUNS}", request.runs)));

@@ -17,7 +17,7 @@ const EXPERIMENT: &str = "the experiment";
 
 /// How a model couples its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub(crate) enum Family {
     /// Plain coupling blocks.
     RealNvp,
     /// Recursive coupling blocks as deep as the columns allow.
@@ -32,7 +32,7 @@ pub enum Family {
 
 /// What the width of the networks follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub(crate) enum Size {
     /// The parameters of the preset: the same for all models of an experiment.
     Budget,
     /// Hidden width of the largest networks, whatever the number of parameters.
@@ -41,7 +41,7 @@ pub enum Size {
 
 /// A model of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Model {
+pub(crate) struct Model {
     /// Its data set.
     pub data: Preset,
     /// How it couples.
@@ -57,12 +57,12 @@ pub struct Model {
 
 impl Model {
     /// A model of the size that the data set's experiments have, with an orthogonal map in every block.
-    pub const fn new(data: Preset, family: Family, blocks: u32) -> Self {
+    pub(crate) const fn new(data: Preset, family: Family, blocks: u32) -> Self {
         Self { data, family, blocks, size: Size::Budget, mix_first: true }
     }
 
     /// Its name in files: data set, family, blocks.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let family = match self.family {
             Family::RealNvp => "rnvp".to_owned(),
             Family::Recursive => "recursive".to_owned(),
@@ -79,7 +79,7 @@ impl Model {
     }
 
     /// Its name for readers.
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match self.family {
             Family::RealNvp => "RealNVP".into(),
             Family::Recursive => "recursive".into(),
@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// Whether it is a model of shapes given observations.
-    pub fn is_conditional(&self) -> bool {
+    pub(crate) fn is_conditional(&self) -> bool {
         matches!(self.family, Family::Cinn | Family::Hint)
     }
 
@@ -115,7 +115,7 @@ impl Model {
     /// single block: the noise of the training, 0.01, becomes 1 by a scale of exp(4.6). With 4, the RealNVP of one
     /// block on Lens shapes loses 0.13 of its LL (`benches/paper/slope-2.544`). Of HINT the authors' recursive
     /// couplings alone have 4, those of its y lane and between the lanes 5; here one slope serves a whole model.
-    pub fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
+    pub(crate) fn assignments(&self, scale: Scale, run: u64) -> Vec<String> {
         let (kind, depth) = match self.family {
             Family::RealNvp => ("flow", Some(0)),
             Family::Recursive => ("flow", None),

@@ -12,7 +12,7 @@ use crate::measure::{Protocol, Scores};
 /// Measures of one run of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub(super) struct Measured {
     /// Name of the model.
     pub model: String,
     /// Number of the run, which is the seed of its training.

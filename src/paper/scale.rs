@@ -7,7 +7,7 @@ use super::{Model, Size};
 
 /// Size of trainings and measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// Short trainings on few rows, Cross with a quarter of the parameters or of the width. Shows that all is in its
     /// place; the numbers are not the paper's.
     Quick,
@@ -21,7 +21,7 @@ const PART: u32 = 4;
 
 impl Scale {
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
             Self::Paper => "paper",
@@ -29,7 +29,7 @@ impl Scale {
     }
 
     /// Its folder, where none is named.
-    pub fn folder(self) -> &'static str {
+    pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Quick => "reproduction-quick",
             Self::Paper => "reproduction",
@@ -37,7 +37,7 @@ impl Scale {
     }
 
     /// Trainings of each model of a table, where no number is asked for.
-    pub fn runs(self) -> u64 {
+    pub(crate) fn runs(self) -> u64 {
         match self {
             Self::Quick => 1,
             Self::Paper => 3,
@@ -45,7 +45,7 @@ impl Scale {
     }
 
     /// What it changes of the paper's settings.
-    pub fn in_words(self) -> &'static str {
+    pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::Quick => {
                 "short trainings on few rows, measured with few draws, Cross models with a quarter of the \
@@ -57,7 +57,7 @@ impl Scale {
     }
 
     /// How much is drawn to measure a model. The paper measures no MMD of Cross shapes.
-    pub fn protocol(self, model: &Model) -> Protocol {
+    pub(crate) fn protocol(self, model: &Model) -> Protocol {
         let all = match self {
             Self::Quick => Protocol::QUICK,
             Self::Paper => Protocol::PAPER,

@@ -5,7 +5,7 @@ use super::spec::{Mixing, Spec};
 use crate::error::{Error, Result};
 
 /// Number of trained parameters of `spec`, without making the plan.
-pub fn parameters(spec: &Spec) -> u64 {
+pub(crate) fn parameters(spec: &Spec) -> u64 {
     let networks = spec.coupling.networks().len() as u64;
     let nets: u64 = lane::couplings(spec, 0)
         .iter()
@@ -19,7 +19,7 @@ pub fn parameters(spec: &Spec) -> u64 {
 }
 
 /// Number of weights that a model file of `spec` holds: trained parameters and fixed mixing matrices.
-pub fn stored_weights(spec: &Spec) -> u64 {
+pub(crate) fn stored_weights(spec: &Spec) -> u64 {
     let fixed = match spec.mixing {
         Mixing::Fixed | Mixing::Reverse | Mixing::Permutation => mixing_weights(spec),
         Mixing::Householder | Mixing::None => 0,
@@ -34,7 +34,7 @@ pub(super) fn arena_len(spec: &Spec) -> u64 {
 }
 
 /// The most couplings that any column goes through in the whole model.
-pub fn maps_of_a_column(spec: &Spec) -> u64 {
+pub(crate) fn maps_of_a_column(spec: &Spec) -> u64 {
     let couplings = lane::couplings(spec, 0);
     let of_column = |c: u32| couplings.iter().filter(|n| (n.lower_first..n.lower_first + n.lower).contains(&c)).count();
     let most = (0..spec.latent_dim()).map(of_column).max().unwrap_or(0) as u64;
@@ -52,7 +52,7 @@ fn mixing_weights(spec: &Spec) -> u64 {
 ///
 /// # Errors
 /// [`Error::Config`] where even width 1 has more than twice the budget.
-pub fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
+pub(crate) fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
     let count = |width| parameters(&Spec { width, ..spec.clone() });
     if count(1) > budget.saturating_mul(2) {
         return Err(Error::config(

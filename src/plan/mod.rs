@@ -4,19 +4,19 @@
 //! ([`tree`]), grouped into stages ([`stage`]), and the name, shape and offset of every weight ([`params`]).
 //! This is the only room that knows recursion. Everything after it sees tables of nodes.
 
-pub mod budget;
+pub(crate) mod budget;
 mod lane;
-pub mod params;
-pub mod spec;
-pub mod stage;
-pub mod tree;
+pub(crate) mod params;
+pub(crate) mod spec;
+pub(crate) mod stage;
+pub(crate) mod tree;
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-pub use params::{Layout, Tensor};
+pub(crate) use params::{Layout, Tensor};
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
-pub use stage::{Layer, Link, Net, Nets, Node, Stage};
+pub(crate) use stage::{Layer, Link, Net, Node, Stage};
 
 /// The orthogonal mixing of a lane at the head of a block (docs/model.md, Mixing).
 #[derive(Clone, Debug, PartialEq, Eq)]

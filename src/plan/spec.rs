@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// A recursion depth at or above this means "no limit".
-pub const FULL_DEPTH: u32 = 99;
+pub(crate) const FULL_DEPTH: u32 = 99;
 
 /// Kind of model (docs/model.md, Lanes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub enum Scale {
 }
 
 /// That of the authors' recursive couplings: 4 * 0.636, so that log-scales end at about 4.
-pub const DEFAULT_SLOPE: f32 = 2.544;
+pub(crate) const DEFAULT_SLOPE: f32 = 2.544;
 
 fn default_slope() -> f32 {
     DEFAULT_SLOPE

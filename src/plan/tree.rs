@@ -4,7 +4,7 @@ use super::spec::FULL_DEPTH;
 
 /// A node of the recursion: a range of columns that splits into an upper and a lower half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TreeNode {
+pub(crate) struct TreeNode {
     /// Heap number: root 1, upper child 2i, lower child 2i + 1.
     pub heap: u64,
     /// Recursion level; the root has 0.
@@ -17,12 +17,12 @@ pub struct TreeNode {
 
 impl TreeNode {
     /// Columns that condition the coupling: the first `floor(n / 2)`.
-    pub fn upper(&self) -> u32 {
+    pub(crate) fn upper(&self) -> u32 {
         self.size / 2
     }
 
     /// Columns that the coupling transforms: the rest.
-    pub fn lower(&self) -> u32 {
+    pub(crate) fn lower(&self) -> u32 {
         self.size - self.upper()
     }
 
@@ -41,7 +41,7 @@ impl TreeNode {
 }
 
 /// All nodes over `dim` columns in heap order, so level by level.
-pub fn nodes(dim: u32, depth: u32) -> Vec<TreeNode> {
+pub(crate) fn nodes(dim: u32, depth: u32) -> Vec<TreeNode> {
     let mut nodes = vec![TreeNode { heap: 1, level: 0, first: 0, size: dim }];
     let mut next = 0;
     while let Some(node) = nodes.get(next).copied() {

@@ -18,7 +18,7 @@ const TOP: f64 = 38.0;
 /// # Errors
 /// [`Error::Shape`] where the polygon has fewer than three corners, [`Error::NotFinite`] where a point is no finite
 /// number, [`Error::Io`] where a file cannot be written.
-pub fn approximations(
+pub(crate) fn approximations(
     path: &Path,
     polygon: &[[f64; 2]],
     points: &[[f64; 2]],

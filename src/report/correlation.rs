@@ -18,7 +18,7 @@ const TOP: f64 = 40.0;
 /// Both tables are row-major with `dim` columns. `labels` names the columns; neighbours with the same name are one
 /// block and labelled once. Without labels the columns are numbered from 1. Constant columns are grey and no part of
 /// the mean difference in the title. Rows that are not finite are left out and counted in the title.
-pub fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, labels: &[String]) -> Result<()> {
+pub(crate) fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, labels: &[String]) -> Result<()> {
     if !labels.is_empty() && labels.len() != dim {
         return Err(Error::Shape { what: "labels of the columns".into(), expected: dim, got: labels.len() });
     }
@@ -70,7 +70,7 @@ pub fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, label
 }
 
 /// Names of the blocks of a Fourier vector with coefficients `-order..=order`, for the `labels` of [`correlation()`].
-pub fn fourier_blocks(order: usize) -> Vec<String> {
+pub(crate) fn fourier_blocks(order: usize) -> Vec<String> {
     ["Re x", "Re y", "Im x", "Im y"]
         .iter()
         .flat_map(|name| std::iter::repeat_n(name.to_string(), 2 * order + 1))

@@ -15,7 +15,7 @@ use crate::eval::correlation::Correlation;
 
 /// Curves of one model or data set.
 #[derive(Clone, Debug)]
-pub struct GalleryRow {
+pub(crate) struct GalleryRow {
     /// What they are of.
     pub title: String,
     /// The curves; as many are shown as have room, [`ACROSS`] times [`DOWN`].
@@ -28,7 +28,7 @@ pub struct GalleryRow {
 
 /// A map beside the curves.
 #[derive(Clone, Debug)]
-pub enum GalleryMap {
+pub(crate) enum GalleryMap {
     /// Correlations, from -1 to 1.
     Correlation(Correlation),
     /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one
@@ -53,7 +53,7 @@ impl GalleryMap {
 
 /// How large curves are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GalleryScale {
+pub(crate) enum GalleryScale {
     /// All rows alike, so that they can be compared: at the size of the row in the middle. Curves of another row that
     /// are larger are shrunk.
     Common,
@@ -63,7 +63,7 @@ pub enum GalleryScale {
 
 /// What a colour of the curves means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub(crate) enum Ink {
     /// The curves themselves.
     Curve,
     /// [`Outline::reference`].
@@ -75,9 +75,9 @@ pub enum Ink {
 }
 
 /// Curves beside each other, and rows of them, for each model.
-pub const ACROSS: usize = 6;
+pub(crate) const ACROSS: usize = 6;
 /// See [`ACROSS`].
-pub const DOWN: usize = 2;
+pub(crate) const DOWN: usize = 2;
 
 const CELL: f64 = 92.0;
 const MARGIN: f64 = 14.0;
@@ -94,7 +94,7 @@ const MAP: f64 = DOWN as f64 * CELL - 20.0;
 ///
 /// # Errors
 /// [`Error::Shape`] where there is nothing to draw, [`Error::Io`] where a file cannot be written.
-pub fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[(Ink, &str)]) -> Result<()> {
+pub(crate) fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[(Ink, &str)]) -> Result<()> {
     let sides: Vec<Side<'_>> = rows.iter().map(|row| Side::new(&row.outlines, ACROSS * DOWN)).collect();
     let mut sorted: Vec<f64> = sides.iter().filter_map(|side| usual_extent(&side.finite)).collect();
     sorted.sort_by(f64::total_cmp);

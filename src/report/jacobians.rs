@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 /// Sizes of the entries of a model's Jacobian.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JacobianMap {
+pub(crate) struct JacobianMap {
     /// Name of the model.
     pub title: String,
     /// Number of columns of x, with conditions of y and x, and of z.
@@ -41,7 +41,7 @@ const LIGHTEST: f64 = 0.14;
 /// # Errors
 /// [`Error::Shape`] where a map is not square, labels do not fit, or no entry is positive; [`Error::Io`] where a file
 /// cannot be written.
-pub fn jacobians(path: &Path, maps: &[JacobianMap], labels: &[String]) -> Result<()> {
+pub(crate) fn jacobians(path: &Path, maps: &[JacobianMap], labels: &[String]) -> Result<()> {
     for map in maps {
         let agree = |what: &str, expected: usize, got: usize| match expected == got {
             true => Ok(()),

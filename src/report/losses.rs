@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// What a training reports at the end of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LossPoint {
+pub(crate) struct LossPoint {
     /// The epoch, as it is shown: counted from 1, or with a fraction.
     pub epoch: f64,
     /// Mean loss on the training rows, in nats.
@@ -23,7 +23,7 @@ pub struct LossPoint {
 
 /// The course of a training, in the order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LossHistory {
+pub(crate) struct LossHistory {
     /// One point per epoch.
     pub points: Vec<LossPoint>,
     /// The epoch whose model was kept, to be marked.
@@ -37,7 +37,7 @@ const CUT: f64 = 0.1;
 ///
 /// Values that are not finite leave a gap and are counted in the title; so are values too far out for a picture
 /// in which the rest can be read.
-pub fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
+pub(crate) fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
     let points = &history.points;
     if !points.iter().any(|p| p.epoch.is_finite()) {
         return Err(Error::Shape { what: "finite epochs of a loss curve (at least)".into(), expected: 1, got: 0 });

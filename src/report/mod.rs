@@ -22,16 +22,16 @@ mod panel;
 mod sensitivity;
 mod table;
 
-pub use approximations::approximations;
-pub use correlation::{correlation, fourier_blocks};
-pub use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, gallery};
-pub use jacobians::{JacobianMap, jacobians};
-pub use losses::{LossHistory, LossPoint, loss_curves};
-pub use number::grouped;
+pub(crate) use approximations::approximations;
+pub(crate) use correlation::{correlation, fourier_blocks};
+pub(crate) use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, gallery};
+pub(crate) use jacobians::{JacobianMap, jacobians};
+pub(crate) use losses::{LossHistory, LossPoint, loss_curves};
+pub(crate) use number::grouped;
 pub(crate) use observed::{cross_axes, lens_diameters, single_precision};
-pub use outlines::{Outline, Segment, outlines};
-pub use sensitivity::{PAPER_OFFSET, sensitivity};
-pub use table::{marginals, pairs};
+pub(crate) use outlines::{Outline, Segment, outlines};
+pub(crate) use sensitivity::{PAPER_OFFSET, sensitivity};
+pub(crate) use table::{marginals, pairs};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 /// With commas between groups of three digits.
 #[must_use]
-pub fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// A closed curve.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outline {
+pub(crate) struct Outline {
     /// Points in order; the last is joined to the first.
     pub points: Vec<[f32; 2]>,
     /// Another closed curve, drawn wide and red behind this one: the polygon that a Fourier curve approximates.
@@ -22,7 +22,7 @@ pub struct Outline {
 }
 
 /// Both ends of a line.
-pub type Segment = [[f32; 2]; 2];
+pub(crate) type Segment = [[f32; 2]; 2];
 
 impl From<Vec<[f32; 2]>> for Outline {
     fn from(points: Vec<[f32; 2]>) -> Self {
@@ -41,7 +41,7 @@ const DASH: f64 = 3.0;
 /// All have the same scale, that of the true ones where there are any, and each is moved to the middle of its cell. One
 /// too large for its cell is shrunk to fit and drawn in grey with the factor beside it. Outlines with points that are
 /// not finite are left out and counted below the title.
-pub fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
+pub(crate) fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
     let sides = [Side::new(sampled, SHOWN), Side::new(truth, SHOWN)];
     let scale_by = if sides[1].finite.is_empty() { &sides[0] } else { &sides[1] };
     let Some(extent) = usual_extent(&scale_by.finite) else {

@@ -10,7 +10,7 @@ use crate::data::fourier::Curve;
 use crate::error::{Error, Result};
 
 /// What the paper's figure adds to the coefficient from one column to the next.
-pub const PAPER_OFFSET: f64 = 0.1;
+pub(crate) const PAPER_OFFSET: f64 = 0.1;
 
 /// Width of a cell, and the least height.
 const CELL: f64 = 76.0;
@@ -32,7 +32,7 @@ const NAMES: f64 = 120.0;
 /// # Errors
 /// [`Error::Shape`] where `shape` is no Fourier vector, a column does not exist or there is none, or names do not fit;
 /// [`Error::Config`] where a curve is not finite; [`Error::Io`] where a file cannot be written.
-pub fn sensitivity(
+pub(crate) fn sensitivity(
     path: &Path,
     shape: &[f32],
     columns: &[usize],

@@ -23,7 +23,7 @@ const DOTS: usize = 6000;
 /// Both tables are row-major with `dim` columns; `names` is empty or has one name per column. Every histogram is a
 /// density: its area is the share of the values that lie in the picture. Values that are not finite are left out and
 /// counted in the title.
-pub fn marginals(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: &[String]) -> Result<()> {
+pub(crate) fn marginals(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: &[String]) -> Result<()> {
     let tables = Tables::new(data, samples, dim, names, MARGINALS)?;
     let columns = if tables.shown <= 4 { tables.shown } else { (tables.shown as f64).sqrt().ceil() as usize };
     let columns = columns.min(5);
@@ -50,7 +50,7 @@ pub fn marginals(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: 
 ///
 /// Both tables are row-major with `dim` columns; `names` is empty or has one name per column. The first rows of each
 /// table are drawn, up to 2,000. Values that are not finite are left out and counted in the title.
-pub fn pairs(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: &[String]) -> Result<()> {
+pub(crate) fn pairs(path: &Path, data: &[f32], samples: &[f32], dim: usize, names: &[String]) -> Result<()> {
     let tables = Tables::new(data, samples, dim, names, PAIRS)?;
     let n = tables.shown;
     let (left, top, gap, below) = (78.0, 52.0, 12.0, 52.0);

@@ -4,7 +4,7 @@ use crate::config::Train;
 
 /// The best epoch so far by the mean loss of the held-out rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Best {
+pub(crate) struct Best {
     /// The epoch, counted from 1.
     pub epoch: u64,
     /// Mean loss of the held-out rows after it, in the units of the networks.

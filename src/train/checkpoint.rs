@@ -38,7 +38,7 @@ const KEPT: usize = 2;
 
 /// A checkpoint in memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// What it belongs to.
     pub about: About,
     /// What the training goes on from.
@@ -47,7 +47,7 @@ pub struct Checkpoint {
 
 /// The training that a checkpoint belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct About {
+pub(crate) struct About {
     /// The model.
     pub spec: Spec,
     /// The settings as TOML.
@@ -73,7 +73,7 @@ impl About {
 
 /// What decides the bits of a device's results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
+pub(crate) struct Device {
     /// "cpu" or "gpu".
     pub engine: String,
     /// Instruction set, or adapter and driver.
@@ -127,7 +127,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.
-    pub fn model(&self) -> Result<ModelFile> {
+    pub(crate) fn model(&self) -> Result<ModelFile> {
         let plan = Plan::new(&self.about.spec)?;
         // Weights may also be remembered for a cool-down to go back to.
         let best = self.state.best.as_ref().filter(|_| !self.about.keeps_last()).map(|best| &best.weights);
@@ -142,7 +142,7 @@ impl Checkpoint {
     }
 
     /// Whether a file says of itself that it is a checkpoint; it may be damaged nevertheless. Reads its header only.
-    pub fn is_one(path: &Path) -> bool {
+    pub(crate) fn is_one(path: &Path) -> bool {
         let header = || -> std::io::Result<Vec<u8>> {
             let mut file = File::open(path)?;
             let mut length = [0; 8];
@@ -160,7 +160,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be written.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let wrong = |e: String| Error::format(path, e);
         let state = &self.state;
         let header = Header {
@@ -197,7 +197,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is damaged or no checkpoint.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         let damaged = |why: String| Error::format(path, format!("is damaged or no checkpoint of hintflow ({why})"));
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
@@ -269,13 +269,13 @@ fn digest<'a>(json: &str, tensors: impl Iterator<Item = &'a [u8]>) -> String {
 
 /// The checkpoints of a run: the last two, one file each.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub(crate) struct Store {
     folder: PathBuf,
 }
 
 impl Store {
     /// The checkpoints in a folder, which need not exist.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
@@ -284,7 +284,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be written.
-    pub fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
+    pub(crate) fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
         let now = checkpoint.state.position.step;
         let path = self.folder.join(format!("step-{now:08}.safetensors"));
@@ -301,7 +301,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`] where the folder cannot be read.
-    pub fn files(&self) -> Result<Vec<(u64, PathBuf)>> {
+    pub(crate) fn files(&self) -> Result<Vec<(u64, PathBuf)>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -321,7 +321,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Format`] with all files where none is whole.
-    pub fn latest(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<Error>)>> {
+    pub(crate) fn latest(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<Error>)>> {
         let mut passed_over = Vec::new();
         for (_, path) in self.files()?.into_iter().rev() {
             match Checkpoint::read(&path) {
@@ -345,7 +345,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`] where a file cannot be removed.
-    pub fn clear(&self) -> Result<()> {
+    pub(crate) fn clear(&self) -> Result<()> {
         for (_, path) in self.files()? {
             std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
         }

@@ -349,8 +349,9 @@ mod tests {
         assert_eq!((data.cond_dim, data.dim, data.train_rows()), (2, 20, 5));
         assert_eq!(data.y.columns, ["d_h", "d_v"]);
         let outline = config.data.outline.unwrap();
-        let (shapes, seen) = crate::data::lens::generate_with_observations(5, config.data.seed, outline, 0).unwrap();
-        assert_eq!(shapes, crate::data::lens::generate(5, config.data.seed, outline, 0).unwrap());
+        let (shapes, seen) =
+            crate::data::Shapes::Lens(outline).generate_with_observations(5, config.data.seed, 0).unwrap();
+        assert_eq!(shapes, crate::data::Shapes::Lens(outline).generate(5, config.data.seed, 0).unwrap());
         for (row, (y, x)) in data.train.chunks_exact(22).zip(seen.iter_rows().zip(shapes.iter_rows())) {
             assert_eq!((&row[..2], &row[2..]), (y, x));
         }

@@ -13,7 +13,7 @@ use super::best::Best;
 /// The end of a training that lost its patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cooldown {
+pub(crate) struct Cooldown {
     /// Whole epochs that were done when it began.
     pub start: u64,
     /// The epoch, counted from 1, whose model it went back to.

@@ -10,7 +10,7 @@ use crate::plan::Kind;
 
 /// Samples drawn at the end of a training, at most. A model that sends two samples in 100,000 far away is found out
 /// with more chance than not.
-pub const SAMPLES: usize = 50_000;
+pub(crate) const SAMPLES: usize = 50_000;
 
 /// Rows that the Gaussian is fitted to, at most.
 const FITTED: usize = 100_000;
@@ -68,7 +68,12 @@ fn training_rows(data: &Dataset, sigma: f64) -> TrainingRows {
 ///
 /// # Errors
 /// [`crate::Error::DeviceLost`], and those of sampling.
-pub fn held_out(flow: &Flow, data: &Dataset, training: Option<&TrainingRows>, samples: usize) -> Result<Density> {
+pub(crate) fn held_out(
+    flow: &Flow,
+    data: &Dataset,
+    training: Option<&TrainingRows>,
+    samples: usize,
+) -> Result<Density> {
     let columns = data.row_columns();
     let numbers: Option<Vec<usize>> = data.split.map(|split| numbers(split).map(|row| row + 1).collect());
     let place =
@@ -93,7 +98,7 @@ pub fn held_out(flow: &Flow, data: &Dataset, training: Option<&TrainingRows>, sa
 
 /// Of a table of rows [y, x] in the user's units, the rows, from 0, that a model was not trained on. None where it is
 /// another table than that of the training, as far as anyone knows.
-pub fn not_trained_on(training: &TrainingRows, rows: &[f32]) -> Option<Vec<usize>> {
+pub(crate) fn not_trained_on(training: &TrainingRows, rows: &[f32]) -> Option<Vec<usize>> {
     let columns = training.columns();
     let all = rows.len() / columns;
     let taken = training.held_out.map_or(training.rows, |split| split.of.into());

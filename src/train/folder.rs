@@ -23,7 +23,7 @@ use crate::flow::{ModelFile, open_tensors};
 
 /// The folder of a run. Holding one keeps other processes from training into it.
 #[derive(Debug)]
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     path: PathBuf,
     _lock: File,
 }
@@ -57,7 +57,7 @@ pub(super) mod picture {
 
 impl RunFolder {
     /// A free name below `runs`: `<date>_<name>_s<seed>`, with a number where that exists already.
-    pub fn default_path(name: &str, seed: u64) -> PathBuf {
+    pub(crate) fn default_path(name: &str, seed: u64) -> PathBuf {
         let base = format!("{}_{name}_s{seed}", clock::today());
         let names = std::iter::once(base.clone()).chain((2..).map(|n| format!("{base}_{n}")));
         let mut paths = names.map(|name| Path::new("runs").join(name));
@@ -69,7 +69,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Format`] where it is a file.
-    pub fn check(path: &Path, overwrite: Overwrite) -> Result<()> {
+    pub(crate) fn check(path: &Path, overwrite: Overwrite) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
@@ -90,7 +90,7 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Io`] where it cannot be made or
     /// another process trains into it.
-    pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
+    pub(crate) fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
         Self::check(path, overwrite)?;
         let folder = Self::lock(path)?;
         if !overwrite.is_allowed() && folder.holds_something()? {
@@ -108,7 +108,7 @@ impl RunFolder {
     }
 
     /// Whether [`RunFolder::create`] with `overwrite` would remove this file, so that it must not be an input of the new run.
-    pub fn replaces(path: &Path, file: &Path) -> bool {
+    pub(crate) fn replaces(path: &Path, file: &Path) -> bool {
         let (Ok(file), Ok(path)) = (file.canonicalize(), path.canonicalize()) else { return false };
         // What is there counts, and not how it is spelled: the files may be links.
         let same = |own: PathBuf| own.canonicalize().is_ok_and(|own| own == file);
@@ -119,7 +119,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// As [`RunFolder::create`].
-    pub fn create_default(name: &str, seed: u64) -> Result<Self> {
+    pub(crate) fn create_default(name: &str, seed: u64) -> Result<Self> {
         const ATTEMPTS: usize = 100;
         let mut last = Self::create(&Self::default_path(name, seed), Overwrite::No);
         for _ in 1..ATTEMPTS {
@@ -138,7 +138,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`Error::Format`] where it is no run folder, [`Error::Io`] where another process trains into it.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::is_run(path)?;
         Self::lock(path)
     }
@@ -147,7 +147,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`Error::Io`] where there is no such folder, [`Error::Format`] where it is no run folder.
-    pub fn is_run(path: &Path) -> Result<()> {
+    pub(crate) fn is_run(path: &Path) -> Result<()> {
         std::fs::metadata(path).map_err(|e| Error::io("read", path, e))?;
         if path.join(CONFIG).is_file() {
             return Ok(());
@@ -187,37 +187,37 @@ impl RunFolder {
     }
 
     /// The folder itself.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// All settings.
-    pub fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         config_of(&self.path)
     }
 
     /// Facts about the run.
-    pub fn manifest(&self) -> PathBuf {
+    pub(crate) fn manifest(&self) -> PathBuf {
         self.path.join(MANIFEST)
     }
 
     /// One line per epoch.
-    pub fn metrics(&self) -> PathBuf {
+    pub(crate) fn metrics(&self) -> PathBuf {
         self.path.join("metrics.csv")
     }
 
     /// The trained model.
-    pub fn model(&self) -> PathBuf {
+    pub(crate) fn model(&self) -> PathBuf {
         self.path.join(MODEL)
     }
 
     /// The checkpoints.
-    pub fn checkpoints(&self) -> Store {
+    pub(crate) fn checkpoints(&self) -> Store {
         Store::new(self.path.join(CHECKPOINTS))
     }
 
     /// The folder of the pictures.
-    pub fn plots(&self) -> PathBuf {
+    pub(crate) fn plots(&self) -> PathBuf {
         self.path.join(PLOTS)
     }
 }
@@ -229,7 +229,7 @@ fn files_of(run: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The settings of a run folder.
-pub fn config_of(run: &Path) -> PathBuf {
+pub(crate) fn config_of(run: &Path) -> PathBuf {
     run.join(CONFIG)
 }
 
@@ -237,7 +237,7 @@ pub fn config_of(run: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Those of [`model_of`], [`ModelFile::read`] and [`Checkpoint::read`].
-pub fn read_model(run: &Path) -> Result<ModelFile> {
+pub(crate) fn read_model(run: &Path) -> Result<ModelFile> {
     let path = model_of(run)?;
     open_tensors(&path)?;
     if !Checkpoint::is_one(&path) {
@@ -250,7 +250,7 @@ pub fn read_model(run: &Path) -> Result<ModelFile> {
 ///
 /// # Errors
 /// [`Error::Io`] where there is neither, [`Error::Format`] where a run has no model yet.
-pub fn model_of(run: &Path) -> Result<PathBuf> {
+pub(crate) fn model_of(run: &Path) -> Result<PathBuf> {
     let metadata = std::fs::metadata(run).map_err(|e| Error::io("read", run, e))?;
     if metadata.is_file() {
         return Ok(run.into());
@@ -285,7 +285,7 @@ pub fn model_of(run: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// [`Error::Format`] naming the run.
-pub fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
+pub(crate) fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
     match manifest::rows(&run.join(MANIFEST)) {
         Some(rows) if rows.fingerprint != data.fingerprint => {
             let what = format!(
@@ -300,7 +300,7 @@ pub fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
 
 /// Completes settings as the training of a run completed them when it began, by the number of its rows; leaves them
 /// where there is no manifest that can be read.
-pub fn complete(run: &Path, config: &mut Config) {
+pub(crate) fn complete(run: &Path, config: &mut Config) {
     if let Some(rows) = manifest::rows(&run.join(MANIFEST)) {
         let coupling = config.model.coupling;
         let train = &mut config.train;
@@ -312,7 +312,7 @@ pub fn complete(run: &Path, config: &mut Config) {
 }
 
 /// Whether the training of a run ended as its loss became no number.
-pub fn has_diverged(run: &Path) -> bool {
+pub(crate) fn has_diverged(run: &Path) -> bool {
     manifest::says(&run.join(MANIFEST), manifest::DIVERGED)
 }
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// The model that a training leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// The epoch after which it was the model, counted from 1.
     pub epoch: u64,
     /// Epochs that were trained.

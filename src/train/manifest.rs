@@ -12,7 +12,7 @@ use crate::plan::Spec;
 
 /// Facts about a run. Written when it begins and when it ends.
 #[derive(Clone, Debug, Serialize)]
-pub struct Manifest {
+pub(super) struct Manifest {
     /// Version of hintflow.
     pub version: &'static str,
     /// The command line, word by word.
@@ -51,7 +51,7 @@ pub struct Manifest {
 
 /// Facts about the data of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct DataFacts {
+pub(super) struct DataFacts {
     /// Preset, or stem of the file.
     pub name: String,
     /// SHA-256 of training and held-out rows.
@@ -67,7 +67,7 @@ impl Manifest {
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be written.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
         write_atomic(path, Overwrite::Yes, |file| writeln!(file, "{json}"))
     }

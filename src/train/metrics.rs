@@ -105,7 +105,7 @@ impl Metrics {
 ///
 /// # Errors
 /// [`Error::Io`] where the file cannot be read.
-pub fn read(path: &Path) -> Result<Vec<EpochReport>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<EpochReport>> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
     Ok(parse(&text, u64::MAX).1)
 }

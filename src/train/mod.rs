@@ -8,38 +8,43 @@
 
 mod belongs;
 mod best;
-pub mod checkpoint;
+pub(crate) mod checkpoint;
 pub(crate) mod clock;
 mod columns;
 mod cooldown;
 mod dataset;
-pub mod density;
+pub(crate) mod density;
 #[cfg(feature = "plots")]
 mod figures;
-pub mod folder;
+pub(crate) mod folder;
 mod inputs;
 mod kept;
 mod manifest;
-pub mod metrics;
+pub(crate) mod metrics;
 mod notes;
 mod order;
-pub mod run;
+pub(crate) mod run;
 mod score;
 mod settings;
 mod trainer;
 mod training_loop;
 mod verdict;
 
-#[cfg(feature = "plots")]
-pub(crate) use belongs::settings_that_matter;
-pub use best::Best;
-pub use cooldown::Cooldown;
-pub(crate) use dataset::add_test_noise;
 pub use dataset::{Dataset, DatasetBuilder};
-pub use kept::Kept;
-pub use manifest::Manifest;
 pub use metrics::EpochReport;
-pub use score::{HeldOutScore, held_out_score};
 pub use settings::TrainConfig;
 pub use trainer::{Event, Fitted, Trainer};
-pub use training_loop::{Position, Progress, Retries, State, TrainingLoop};
+pub use training_loop::Progress;
+
+#[cfg(feature = "plots")]
+pub(crate) use belongs::settings_that_matter;
+pub(crate) use dataset::add_test_noise;
+pub(crate) use score::held_out_score;
+
+#[cfg(test)]
+pub(crate) use {
+    best::Best,
+    cooldown::Cooldown,
+    kept::Kept,
+    training_loop::{Retries, State, TrainingLoop},
+};

@@ -26,7 +26,7 @@ use crate::eval::density::{Density, TrainingRows};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
 use crate::plan::{Plan, Spec};
 
-pub use told::{Observer, Options, Outcome, Start};
+pub(crate) use told::{Observer, Options, Outcome, Start};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ const WITHIN_EPOCH: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// Those of reading data and model, of making the folder and of training; see [`Error`].
-pub fn start(
+pub(crate) fn start(
     mut config: Config,
     engine: &Engine,
     options: Options<'_>,
@@ -73,7 +73,7 @@ pub fn start(
 ///
 /// # Errors
 /// Those of [`Layers::resolve_with`] and [`read_model`].
-pub fn settings(layers: &Layers) -> Result<Config> {
+pub(crate) fn settings(layers: &Layers) -> Result<Config> {
     layers.resolve_with(read_model)
 }
 
@@ -81,7 +81,7 @@ pub fn settings(layers: &Layers) -> Result<Config> {
 ///
 /// # Errors
 /// [`Error::Format`] where `path` is no run folder, those of reading settings.
-pub fn settings_of(path: &Path) -> Result<Config> {
+pub(crate) fn settings_of(path: &Path) -> Result<Config> {
     RunFolder::is_run(path)?;
     let mut layers = Layers::new();
     layers.file(&folder::config_of(path))?;
@@ -99,7 +99,7 @@ pub fn settings_of(path: &Path) -> Result<Config> {
 ///
 /// # Errors
 /// [`Error::Format`] where the checkpoint belongs to another model, other data or other settings; those of [`start`].
-pub fn resume(
+pub(crate) fn resume(
     path: &Path,
     mut config: Config,
     engine: &Engine,
@@ -170,7 +170,7 @@ pub fn resume(
 ///
 /// # Errors
 /// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
-pub fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
+pub(crate) fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
     absolute(config)?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(config, init.as_ref())?;

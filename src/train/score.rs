@@ -9,7 +9,7 @@ const ROWS: usize = 10_000;
 
 /// Means over held-out rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HeldOutScore {
+pub(crate) struct HeldOutScore {
     /// The loss, in the units of the networks: `|z|^2 / 2 - log |det J|` of everything that the model has a density of.
     pub loss: f64,
     /// Log-density of x, given y where the model is conditional, per column, in the user's units, without the constant
@@ -21,7 +21,7 @@ pub struct HeldOutScore {
 ///
 /// # Errors
 /// [`crate::Error::DeviceLost`].
-pub fn held_out_score(flow: &Flow, data: &Dataset) -> Result<Option<HeldOutScore>> {
+pub(crate) fn held_out_score(flow: &Flow, data: &Dataset) -> Result<Option<HeldOutScore>> {
     if data.test.is_empty() {
         return Ok(None);
     }

@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::flow::{Flow, half_square, programs};
 use crate::kernel::dropout::Dropout;
 use crate::optim::{Adam, Schedule};
-pub use retry::Retries;
-pub use state::{Position, State};
+pub(crate) use retry::Retries;
+pub(crate) use state::{Position, State};
 
 /// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
 const READ_EVERY: u64 = 10;
@@ -53,7 +53,7 @@ pub struct Progress {
 /// A [`Flow`] has one trainer at a time: a new one begins with Adam's moments at zero, and takes the place of an
 /// earlier one, which must not go on. Rows and moments stay on the device until the next trainer, or until the flow is
 /// dropped.
-pub struct TrainingLoop<'a> {
+pub(crate) struct TrainingLoop<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
     settings: Train,
@@ -99,7 +99,7 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] where the data does not fit the model, [`Error::Device`] where the device cannot hold both.
-    pub fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
+    pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
         let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
             unreachable!("`Dataset::resolve` sets both")
         };
@@ -148,23 +148,23 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// How far the training has come.
-    pub fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> Position {
         self.position
     }
 
     /// Updates that were left out, as far as is known (`train.clip_norm`): of the batches up to the last loss read.
-    pub fn skipped(&self) -> u32 {
+    pub(crate) fn skipped(&self) -> u32 {
         self.skips.total
     }
 
     /// The cool-down that has begun, where one has.
-    pub fn cooldown(&self) -> Option<Cooldown> {
+    pub(crate) fn cooldown(&self) -> Option<Cooldown> {
         self.cooldown
     }
 
     /// Whether the training is over: all epochs are done, no epoch was better on the held-out rows for
     /// `train.patience` epochs and it has cooled down, or [`TrainingLoop::finish`] was called.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.finished || is_over(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings)
     }
 
@@ -187,7 +187,7 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// Whether all batches of the epoch are done, so that [`TrainingLoop::finish_epoch`] is due.
-    pub fn at_epoch_end(&self) -> bool {
+    pub(crate) fn at_epoch_end(&self) -> bool {
         self.position.batch >= self.batches
     }
 
@@ -200,7 +200,7 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Panics
     /// If the epoch's batches are done, or the training is.
-    pub fn step(&mut self) -> Result<bool> {
+    pub(crate) fn step(&mut self) -> Result<bool> {
         match self.take_step() {
             Err(error @ Error::Diverged { .. }) => self.retry(error).map(|()| false),
             result => result,
@@ -274,7 +274,7 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
-    pub fn finish_epoch(&mut self) -> Result<EpochReport> {
+    pub(crate) fn finish_epoch(&mut self) -> Result<EpochReport> {
         let test = self.score()?;
         if let Some((test_loss, ll)) = test
             && Best::is_beaten(self.best.as_ref(), test_loss)
@@ -339,7 +339,7 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
-    pub fn finish(&mut self) -> Result<Kept> {
+    pub(crate) fn finish(&mut self) -> Result<Kept> {
         let kept = Kept::of(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings, || self.score())?;
         match self.best.as_ref().filter(|_| self.settings.keep == Keep::Best) {
             Some(best) => self.flow.with_session(|session| session.write(Values::Weights, &best.weights))?,
@@ -358,7 +358,7 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
-    pub fn score(&self) -> Result<Option<(f64, f64)>> {
+    pub(crate) fn score(&self) -> Result<Option<(f64, f64)>> {
         if self.data.test.is_empty() {
             return Ok(None);
         }
@@ -375,7 +375,7 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
-    pub fn inverse_error(&self) -> Result<f64> {
+    pub(crate) fn inverse_error(&self) -> Result<f64> {
         let n = self.flow.spec().row_columns() as usize;
         let all = if self.data.test.is_empty() { &self.data.train[..] } else { &self.data.test[..] };
         let x = &all[..all.len().min(1000 * n)];
@@ -393,7 +393,7 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// Where the training is, for people. Right after an epoch the rate is still that of the epoch.
-    pub fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> Progress {
         let epochs = end(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings);
         let steps = epochs * self.batches;
         let rate = self.rows_per_s();

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hintflow::data::cross::{self, Cross};
+use hintflow::data::cross::Cross;
 use hintflow::data::lens::{self, Lens, Outline};
-use hintflow::data::{TEST_FIRST_ROW, Table, write_csv, write_npy};
+use hintflow::data::{Shapes, TEST_FIRST_ROW, Table, write_csv, write_npy};
 use hintflow::error::Error;
 use hintflow::rng::{Counter, Stream};
 use proptest::prelude::*;
@@ -45,25 +45,25 @@ impl Folder {
 #[test]
 fn lens_rows_depend_on_seed_and_row_alone() {
     for outline in [Outline::Vertices, Outline::Arc] {
-        let whole = pool(1).install(|| lens::generate(300, 4, outline, 0)).unwrap();
-        let threads = pool(3).install(|| lens::generate(300, 4, outline, 0)).unwrap();
+        let whole = pool(1).install(|| Shapes::Lens(outline).generate(300, 4, 0)).unwrap();
+        let threads = pool(3).install(|| Shapes::Lens(outline).generate(300, 4, 0)).unwrap();
         assert_eq!(whole, threads);
-        let part = lens::generate(37, 4, outline, 100).unwrap();
+        let part = Shapes::Lens(outline).generate(37, 4, 100).unwrap();
         assert_eq!(part.values(), &whole.values()[100 * 20..137 * 20]);
-        let (shapes, seen) = lens::generate_with_observations(300, 4, outline, 0).unwrap();
+        let (shapes, seen) = Shapes::Lens(outline).generate_with_observations(300, 4, 0).unwrap();
         assert_eq!(shapes, whole);
         assert_eq!((seen.rows, seen.dim()), (300, 2));
-        let (_, later) = pool(3).install(|| lens::generate_with_observations(5, 4, outline, 100)).unwrap();
+        let (_, later) = pool(3).install(|| Shapes::Lens(outline).generate_with_observations(5, 4, 100)).unwrap();
         assert_eq!(later.values(), &seen.values()[200..210]);
         assert_eq!(whole.row(17), Lens::of_row(4, 17).coefficients(outline));
-        assert_ne!(whole.row(0), lens::generate(1, 5, outline, 0).unwrap().row(0));
+        assert_ne!(whole.row(0), Shapes::Lens(outline).generate(1, 5, 0).unwrap().row(0));
     }
 }
 
 #[test]
 fn test_rows_are_not_training_rows() {
-    let train = lens::generate(2000, 0, Outline::Arc, 0).unwrap();
-    let test = lens::generate(2000, 0, Outline::Arc, TEST_FIRST_ROW).unwrap();
+    let train = Shapes::Lens(Outline::Arc).generate(2000, 0, 0).unwrap();
+    let test = Shapes::Lens(Outline::Arc).generate(2000, 0, TEST_FIRST_ROW).unwrap();
     let key = |row: &[f32]| (row[2].to_bits(), row[7].to_bits());
     let seen: std::collections::HashSet<_> = train.iter_rows().map(key).collect();
     assert_eq!(seen.len(), 2000);
@@ -74,7 +74,7 @@ fn test_rows_are_not_training_rows() {
 fn lens_tables_have_the_moments_of_the_family() {
     for outline in [Outline::Vertices, Outline::Arc] {
         let n = 20_000;
-        let table = lens::generate(n, 1, outline, 0).unwrap();
+        let table = Shapes::Lens(outline).generate(n, 1, 0).unwrap();
         assert_eq!(table.columns[7], "re_y_0");
         let moments: Vec<(f64, f64)> = (0..20)
             .map(|j| {
@@ -109,7 +109,7 @@ fn lens_tables_have_the_moments_of_the_family() {
 #[test]
 fn observation_noise_has_deviation_one_twentieth() {
     let n = 20_000;
-    let (shapes, seen) = lens::generate_with_observations(n, 2, Outline::Vertices, 0).unwrap();
+    let (shapes, seen) = Shapes::Lens(Outline::Vertices).generate_with_observations(n, 2, 0).unwrap();
     for axis in 0..2 {
         let noise: Vec<f64> = shapes
             .iter_rows()
@@ -131,8 +131,8 @@ fn observation_noise_has_deviation_one_twentieth() {
 #[test]
 fn cross_tables_have_the_moments_of_the_family() {
     let n = 20_000;
-    let (table, seen) = cross::generate_with_observations(n, 1, 0).unwrap();
-    assert_eq!(table, pool(1).install(|| cross::generate(n, 1, 0)).unwrap());
+    let (table, seen) = Shapes::Cross.generate_with_observations(n, 1, 0).unwrap();
+    assert_eq!(table, pool(1).install(|| Shapes::Cross.generate(n, 1, 0)).unwrap());
     assert_eq!((table.dim(), seen.dim(), table.columns[62].as_str()), (100, 4, "im_x_0"));
     assert_eq!(seen.columns, ["centre_x", "centre_y", "rotation", "thickness_ratio"]);
     assert_eq!(table.row(17), Cross::of_row(1, 17).coefficients());

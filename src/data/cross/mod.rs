@@ -17,21 +17,19 @@ use serde::{Deserialize, Serialize};
 
 use super::fourier;
 use super::plane::{self, Point, on_circle, turn};
-use super::shapes::Shapes;
-use super::table::Table;
-use crate::error::Result;
 use crate::rng::{Counter, Stream};
 
 /// Fourier order of a Cross.
-pub const ORDER: usize = 12;
+pub(crate) const ORDER: usize = 12;
 /// Columns of a Cross.
-pub const DIM: usize = 100;
+pub(crate) const DIM: usize = 100;
 /// Names of the observations: where the bars cross, the rotation in radians, width of bar 1 by width of bar 2.
-pub const OBSERVATIONS: [&str; 4] = ["centre_x", "centre_y", "rotation", "thickness_ratio"];
+pub(crate) const OBSERVATIONS: [&str; 4] = ["centre_x", "centre_y", "rotation", "thickness_ratio"];
 /// Columns of a row with its observations.
-pub const OBSERVED_DIM: usize = OBSERVATIONS.len() + DIM;
+#[cfg(test)]
+pub(crate) const OBSERVED_DIM: usize = OBSERVATIONS.len() + DIM;
 /// The longest segment of an outline.
-pub const LONGEST_SEGMENT: f64 = 0.2;
+pub(crate) const LONGEST_SEGMENT: f64 = 0.2;
 
 /// Where the length of a bar is drawn from.
 pub(crate) const LENGTH: Range<f64> = 3.0..5.0;
@@ -44,7 +42,7 @@ const OFFSET_DEVIATION: f64 = 0.5;
 
 /// A rectangle that reaches over the crossing of the bars.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Bar {
+pub(crate) struct Bar {
     /// Length of the side that points away from the crossing.
     pub length: f64,
     /// Length of the other side: the thickness.
@@ -58,7 +56,7 @@ pub struct Bar {
 /// Before it is placed, the bars cross at the origin, bar 1 along x and bar 2 along y: the frame of the bars. Every
 /// drawn bar holds the crossing (`|shift| <= length / 2`); a bar that does not is lengthened to reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Cross {
+pub(crate) struct Cross {
     /// Bar 1, along x in the frame of the bars, and bar 2, along y.
     pub bars: [Bar; 2],
     /// Angle from the x axis to bar 1, counter-clockwise.
@@ -69,7 +67,7 @@ pub struct Cross {
 
 impl Cross {
     /// Draws the parameters from their distribution.
-    pub fn draw(rng: &mut Counter) -> Self {
+    pub(crate) fn draw(rng: &mut Counter) -> Self {
         let mut pair = |range: Range<f64>| [(); 2].map(|()| rng.uniform(range.start, range.end));
         let (length, width, shift) = (pair(LENGTH), pair(WIDTH), pair(SHIFT));
         let bars = [0, 1].map(|k| Bar { length: length[k], width: width[k], shift: shift[k] });
@@ -79,12 +77,13 @@ impl Cross {
     }
 
     /// The parameters behind a row of [`generate`].
-    pub fn of_row(seed: u64, row: u64) -> Self {
+    pub(crate) fn of_row(seed: u64, row: u64) -> Self {
         Self::draw(&mut Counter::for_row(seed, Stream::Data, row))
     }
 
     /// The Cross whose bars cross at `centre`.
-    pub fn with_centre(bars: [Bar; 2], rotation: f64, centre: Point) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_centre(bars: [Bar; 2], rotation: f64, centre: Point) -> Self {
         let cross = Self { bars, rotation, offset: [0.0; 2] };
         let at = cross.centre();
         Self { offset: [centre[0] - at[0], centre[1] - at[1]], ..cross }
@@ -92,12 +91,12 @@ impl Cross {
 
     /// Corners of the union of the bars in their frame, counter-clockwise: 12, or 8 where an end of a bar lies inside
     /// the other bar. The first is the one nearest to the upper corner of bar 1's right end.
-    pub fn corners_in_frame(&self) -> Vec<Point> {
+    pub(crate) fn corners_in_frame(&self) -> Vec<Point> {
         outline::corners(&self.bars)
     }
 
     /// Corners of the placed shape, in the same order: its true boundary as a polygon.
-    pub fn corners(&self) -> Vec<Point> {
+    pub(crate) fn corners(&self) -> Vec<Point> {
         let corners = self.corners_in_frame();
         let place = self.placement(&plane::subdivide(&corners, LONGEST_SEGMENT));
         corners.into_iter().map(place).collect()
@@ -105,7 +104,7 @@ impl Cross {
 
     /// The points that the Fourier transform sees, counter-clockwise from the first corner: the corners, and points at
     /// equal distances between them, so that no segment is longer than [`LONGEST_SEGMENT`]. Their mean is the offset.
-    pub fn points(&self) -> Vec<Point> {
+    pub(crate) fn points(&self) -> Vec<Point> {
         let points = plane::subdivide(&self.corners_in_frame(), LONGEST_SEGMENT);
         let place = self.placement(&points);
         points.iter().copied().map(place).collect()
@@ -113,12 +112,12 @@ impl Cross {
 
     /// Centre of the Cross: where the bars cross, that is where their long axes meet. It is no mean of the shape, which
     /// is the offset.
-    pub fn centre(&self) -> Point {
+    pub(crate) fn centre(&self) -> Point {
         self.placement(&plane::subdivide(&self.corners_in_frame(), LONGEST_SEGMENT))([0.0; 2])
     }
 
     /// The row of coefficients, columns as [`fourier::column_names`] of order 12.
-    pub fn coefficients(&self) -> [f32; DIM] {
+    pub(crate) fn coefficients(&self) -> [f32; DIM] {
         let mut row = [0.0; DIM];
         fourier::coefficients_into(&self.points(), ORDER, &mut row);
         row
@@ -127,7 +126,7 @@ impl Cross {
     /// The observations without noise, as [`OBSERVATIONS`] names them: both coordinates of the centre, the rotation and
     /// the thickness ratio. The paper says "the 2d coordinates of the center, i.e. where the bars cross, plus the angle
     /// of and thickness ratio between the two bars"; its shape fitting has the same centre as a parameter.
-    pub fn observe(&self) -> [f64; OBSERVATIONS.len()] {
+    pub(crate) fn observe(&self) -> [f64; OBSERVATIONS.len()] {
         let [x, y] = self.centre();
         [x, y, self.rotation, self.bars[0].width / self.bars[1].width]
     }
@@ -140,22 +139,6 @@ impl Cross {
             [x + offset[0], y + offset[1]]
         }
     }
-}
-
-/// `n` rows of the Cross data set, beginning with row `first_row` of this seed (see [`super::TEST_FIRST_ROW`]).
-///
-/// # Errors
-/// As [`Shapes::generate`].
-pub fn generate(n: usize, seed: u64, first_row: u64) -> Result<Table> {
-    Shapes::Cross.generate(n, seed, first_row)
-}
-
-/// The same rows as [`generate`] and the noisy observations of each.
-///
-/// # Errors
-/// As [`Shapes::generate`].
-pub fn generate_with_observations(n: usize, seed: u64, first_row: u64) -> Result<(Table, Table)> {
-    Shapes::Cross.generate_with_observations(n, seed, first_row)
 }
 
 #[cfg(test)]

@@ -18,19 +18,18 @@ use self::outline::{Arcs, unit_points};
 pub(crate) use self::outline::{CHORD, DISTANCE, HALF_CHORD, SECOND};
 use super::fourier::{self, Curve};
 use super::plane::{self, Point, on_circle, turn};
-use super::shapes::Shapes;
-use super::table::Table;
 use crate::error::{Error, Result};
 use crate::rng::{Counter, Stream};
 
 /// Fourier order of a Lens.
-pub const ORDER: usize = 2;
+pub(crate) const ORDER: usize = 2;
 /// Columns of a Lens.
-pub const DIM: usize = 20;
+pub(crate) const DIM: usize = 20;
 /// Names of the observations: horizontal and vertical distance of the tips.
-pub const OBSERVATIONS: [&str; 2] = ["d_h", "d_v"];
+pub(crate) const OBSERVATIONS: [&str; 2] = ["d_h", "d_v"];
 /// Columns of a row with its observations.
-pub const OBSERVED_DIM: usize = OBSERVATIONS.len() + DIM;
+#[cfg(test)]
+pub(crate) const OBSERVED_DIM: usize = OBSERVATIONS.len() + DIM;
 
 /// Where the radius of circle 1 is drawn from.
 pub(crate) const RADIUS: Range<f64> = 1.0..2.0;
@@ -75,7 +74,7 @@ impl fmt::Display for Outline {
 
 /// The four parameters of a Lens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Lens {
+pub(crate) struct Lens {
     /// Radius of circle 1; circle 2 has twice that.
     pub radius: f64,
     /// Direction from the centre of circle 1 to the centre of circle 2.
@@ -86,7 +85,7 @@ pub struct Lens {
 
 impl Lens {
     /// Draws the parameters from their distribution.
-    pub fn draw(rng: &mut Counter) -> Self {
+    pub(crate) fn draw(rng: &mut Counter) -> Self {
         let radius = rng.uniform(RADIUS.start, RADIUS.end);
         let angle = rng.uniform(0.0, TAU);
         let offset = rng.normal_pair().map(|z| OFFSET_DEVIATION * z);
@@ -94,12 +93,12 @@ impl Lens {
     }
 
     /// The parameters behind a row of [`generate`].
-    pub fn of_row(seed: u64, row: u64) -> Self {
+    pub(crate) fn of_row(seed: u64, row: u64) -> Self {
         Self::draw(&mut Counter::for_row(seed, Stream::Data, row))
     }
 
     /// The points that the Fourier transform sees; their mean is the offset.
-    pub fn points(&self, outline: Outline) -> Vec<Point> {
+    pub(crate) fn points(&self, outline: Outline) -> Vec<Point> {
         let unit = unit_points(outline, on_circle(self.angle));
         let shift = self.shift(&unit);
         unit.iter().map(|p| self.place(*p, shift)).collect()
@@ -107,7 +106,7 @@ impl Lens {
 
     /// The true boundary as a polygon, counter-clockwise, for drawing and comparing: of [`Outline::Vertices`] the
     /// points themselves, of [`Outline::Arc`] both arcs in `segments` pieces each (at least 1), tips included.
-    pub fn boundary(&self, outline: Outline, segments: usize) -> Vec<Point> {
+    pub(crate) fn boundary(&self, outline: Outline, segments: usize) -> Vec<Point> {
         match outline {
             Outline::Vertices => self.points(outline),
             Outline::Arc => {
@@ -124,13 +123,13 @@ impl Lens {
 
     /// The two crossings of the circles (for [`Outline::Arc`] the tips of the boundary): first the one 90 degrees left
     /// of the direction from circle 1 to circle 2.
-    pub fn tips(&self, outline: Outline) -> [Point; 2] {
+    pub(crate) fn tips(&self, outline: Outline) -> [Point; 2] {
         let shift = self.shift(&unit_points(outline, on_circle(self.angle)));
         [*HALF_CHORD, -*HALF_CHORD].map(|y| self.place(turn([CHORD, y], on_circle(self.angle)), shift))
     }
 
     /// The row of coefficients, columns as [`fourier::column_names`] of order 2.
-    pub fn coefficients(&self, outline: Outline) -> [f32; DIM] {
+    pub(crate) fn coefficients(&self, outline: Outline) -> [f32; DIM] {
         let mut row = [0.0; DIM];
         fourier::coefficients_into(&self.points(outline), ORDER, &mut row);
         row
@@ -149,25 +148,9 @@ impl Lens {
 
 /// The observations of a Lens without noise: horizontal and vertical distance of the farthest two points of its traced
 /// curve. Any row of Fourier coefficients will do.
-pub fn observe(row: &[f32]) -> Result<[f64; 2]> {
+pub(crate) fn observe(row: &[f32]) -> Result<[f64; 2]> {
     let [p, q] = Curve::new(row)?.farthest_pair();
     Ok([0, 1].map(|axis| (p[axis] - q[axis]).abs()))
-}
-
-/// `n` rows of the Lens data set, beginning with row `first_row` of this seed (see [`super::TEST_FIRST_ROW`]).
-///
-/// # Errors
-/// As [`Shapes::generate`].
-pub fn generate(n: usize, seed: u64, outline: Outline, first_row: u64) -> Result<Table> {
-    Shapes::Lens(outline).generate(n, seed, first_row)
-}
-
-/// The same rows as [`generate`] and the noisy observations of each.
-///
-/// # Errors
-/// As [`Shapes::generate`].
-pub fn generate_with_observations(n: usize, seed: u64, outline: Outline, first_row: u64) -> Result<(Table, Table)> {
-    Shapes::Lens(outline).generate_with_observations(n, seed, first_row)
 }
 
 #[cfg(test)]

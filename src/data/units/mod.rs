@@ -23,7 +23,7 @@ mod fit;
 mod rank;
 mod regression;
 mod robust;
-pub mod rule;
+pub(crate) mod rule;
 mod softplus;
 mod squash;
 mod transform;
@@ -34,16 +34,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use asinh::Asinh;
-pub use bounds::Bounds;
-pub use choice::{Choice, ColumnSetting};
-pub use conditioned::Conditioned;
-pub use fit::{Chosen, Extreme, Wishes};
-pub use rank::Rank;
-pub use regression::{Regressed, Regression};
-pub use robust::Robust;
-pub use softplus::Softplus;
-pub use transform::Transform;
+pub(crate) use bounds::Bounds;
+pub use choice::Choice;
+pub(crate) use choice::ColumnSetting;
+pub(crate) use conditioned::Conditioned;
+pub(crate) use fit::{Chosen, Wishes};
+pub(crate) use regression::{Regressed, Regression};
+pub(crate) use transform::Transform;
+
+#[cfg(test)]
+pub(crate) use {asinh::Asinh, rank::Rank, robust::Robust, softplus::Softplus};
 
 use super::standardize::Standardizer;
 use crate::error::{Error, Result};

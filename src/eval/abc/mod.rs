@@ -26,14 +26,14 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use nearest::{Nearest, Span};
-pub use shapes::ShapePool;
+pub(crate) use shapes::ShapePool;
 
 use crate::error::{Error, Result};
 
 /// Draws that the paper's authors keep, of a pool of [`PAPER_DRAWS`].
-pub const PAPER_KEEP: usize = 4000;
+pub(crate) const PAPER_KEEP: usize = 4000;
 /// Draws of the authors' pool.
-pub const PAPER_DRAWS: u64 = 100_000_000;
+pub(crate) const PAPER_DRAWS: u64 = 100_000_000;
 
 /// Draws in memory at a time.
 const SPAN: u64 = 1 << 17;
@@ -41,7 +41,7 @@ const SPAN: u64 = 1 << 17;
 const SCALED_BY: u64 = 1 << 16;
 
 /// A pool of prior draws with their simulated observations. Draw k must always be the same.
-pub trait Simulator: Sync {
+pub(crate) trait Simulator: Sync {
     /// Names data set and seed in file names: letters, digits, `-`, `_` and `.`.
     fn name(&self) -> String;
     /// N, columns of x.
@@ -55,8 +55,9 @@ pub trait Simulator: Sync {
 }
 
 /// A [`Simulator`] made of a function that fills rows of y and of x for a range of draws.
+#[cfg(test)]
 #[derive(Clone, Debug)]
-pub struct Simulate<F> {
+pub(crate) struct Simulate<F> {
     /// See [`Simulator::name`].
     pub name: String,
     /// N, columns of x.
@@ -67,6 +68,7 @@ pub struct Simulate<F> {
     pub fill: F,
 }
 
+#[cfg(test)]
 impl<F: Fn(Range<u64>, &mut [f32], &mut [f32]) -> Result<()> + Sync> Simulator for Simulate<F> {
     fn name(&self) -> String {
         self.name.clone()
@@ -97,18 +99,19 @@ impl<F: Fn(Range<u64>, &mut [f32], &mut [f32]) -> Result<()> + Sync> Simulator f
 
 /// What "near" means in the space of observations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Distance {
+pub(crate) enum Distance {
     /// Euclidean in the units of the observations, as the paper's authors have it.
     #[default]
     Euclidean,
     /// Euclidean after each column was divided by its deviation over the first 65,536 draws of the pool: for
     /// observations in different units. A column that does not vary is left as it is.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for observations of other simulators than the shapes"))]
     Scaled,
 }
 
 /// The settings of a pass over a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abc {
+pub(crate) struct Abc {
     /// Draws of the pool: numbers `0..draws`.
     pub draws: u64,
     /// Draws to keep for each observation.
@@ -126,7 +129,7 @@ impl Default for Abc {
 
 /// Draws accepted for an observation, the nearest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     /// N, columns of x.
     pub dim: usize,
     /// Distance of each simulated observation to the given one, ascending.
@@ -137,7 +140,8 @@ pub struct Accepted {
 
 impl Accepted {
     /// Distance of the farthest draw that was accepted.
-    pub fn tolerance(&self) -> f32 {
+    #[cfg(test)]
+    pub(crate) fn tolerance(&self) -> f32 {
         self.distances.last().copied().unwrap_or(0.0)
     }
 }
@@ -152,7 +156,7 @@ impl Abc {
     /// [`Error::Shape`] where `observations` has no rows or its length is not a multiple of C, [`Error::Config`] where
     /// an observation is not finite, nothing is to be kept, or the pool has fewer finite draws than are to be kept; and
     /// those of the simulator.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         pool: &dyn Simulator,
         observations: &[f32],

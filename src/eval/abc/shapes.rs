@@ -9,7 +9,7 @@ use crate::error::Result;
 /// Shapes and their observations as the data set has them, from a row on ([`crate::data::POOL_FIRST_ROW`] keeps clear
 /// of training and test rows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShapePool {
+pub(crate) struct ShapePool {
     /// The family.
     pub shapes: Shapes,
     /// Seed of the data set.

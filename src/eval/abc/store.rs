@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Abc, Accepted, Distance, Simulator};
 use crate::atomic::Overwrite;
-use crate::data::{read_npy, write_npy};
+use crate::data::{npy::read_npy, write_npy};
 use crate::error::{Error, Result};
 
 impl Accepted {
@@ -13,7 +13,7 @@ impl Accepted {
     ///
     /// # Errors
     /// [`Error::Exists`] where the file exists and `overwrite` is not set, [`Error::Io`] where it cannot be written.
-    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let rows = self.distances.iter().zip(self.x.chunks_exact(self.dim));
         let values: Vec<f32> = rows.flat_map(|(distance, x)| std::iter::once(distance).chain(x)).copied().collect();
         write_npy(path, self.distances.len(), 1 + self.dim, &values, overwrite)
@@ -23,7 +23,7 @@ impl Accepted {
     ///
     /// # Errors
     /// [`Error::Io`] where the file cannot be read, [`Error::Format`] where it is damaged or holds something else.
-    pub fn read(path: &Path, dim: usize) -> Result<Self> {
+    pub(crate) fn read(path: &Path, dim: usize) -> Result<Self> {
         let table = read_npy(path)?;
         if table.dim() != 1 + dim {
             let what = format!("{} columns instead of 1 + {dim}; not accepted draws of this simulator", table.dim());
@@ -41,7 +41,7 @@ impl Accepted {
 
 impl Abc {
     /// Name of the file of an observation: it tells the pool, the settings and the observation.
-    pub fn file_name(&self, pool: &dyn Simulator, observation: &[f32]) -> String {
+    pub(crate) fn file_name(&self, pool: &dyn Simulator, observation: &[f32]) -> String {
         let distance = match self.distance {
             Distance::Euclidean => "",
             Distance::Scaled => "-scaled",
@@ -57,7 +57,7 @@ impl Abc {
     /// # Errors
     /// Those of [`Abc::run`], [`Accepted::read`] and [`Accepted::write`]; [`Error::Format`] where a file has another
     /// number of draws.
-    pub fn run_stored(
+    pub(crate) fn run_stored(
         &self,
         folder: &Path,
         pool: &dyn Simulator,

@@ -12,27 +12,27 @@ mod words;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use training::{Gaussian, HeldOut, TrainingRows};
+pub(crate) use training::{Gaussian, HeldOut, TrainingRows};
 
 /// Rows so many nats below the Gaussian are counted.
 ///
 /// Of rows that come from the model's own density p, the share that is further than a below any other density g is at
 /// most exp(-a), since the mean of g / p is at most 1: one row in 22,000 for 10 nats, whatever the Gaussian.
-pub const BELOW: f64 = 10.0;
+pub(crate) const BELOW: f64 = 10.0;
 /// A row so many nats below the Gaussian has no density of any use.
-pub const BROKEN: f64 = 1000.0;
+pub(crate) const BROKEN: f64 = 1000.0;
 /// A larger share of rows more than [`BELOW`] is worth a warning: 20 times what chance allows.
-pub const SHARE: f64 = 1e-3;
+pub(crate) const SHARE: f64 = 1e-3;
 /// Samples so many times as far out as the training rows are counted.
-pub const BEYOND: f64 = 10.0;
+pub(crate) const BEYOND: f64 = 10.0;
 /// Samples so many times as far out as the training rows are no heavy tail.
-pub const ASTRONOMICAL: f64 = 1e6;
+pub(crate) const ASTRONOMICAL: f64 = 1e6;
 /// Worst rows that are named.
 const NAMED: usize = 3;
 
 /// The log-densities of some rows. Nats, in the user's units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Density {
+pub(crate) struct Density {
     /// Whose they are, for example "held-out rows".
     pub of: String,
     /// Number of rows.
@@ -54,7 +54,7 @@ pub struct Density {
 
 /// Mean, median and ends of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Middle {
+pub(crate) struct Middle {
     /// The mean.
     pub mean: f64,
     /// The median.
@@ -67,7 +67,7 @@ pub struct Middle {
 
 /// A row and its log-density.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// Its number, from 1.
     pub row: usize,
     /// Its log-density; `null` in JSON where it is no finite number.
@@ -77,7 +77,7 @@ pub struct Row {
 
 /// Few rows that make the mean what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Carried {
+pub(crate) struct Carried {
     /// How many.
     pub rows: usize,
     /// Whether they are the lowest, or the highest.
@@ -88,7 +88,7 @@ pub struct Carried {
 
 /// Rows against a Gaussian fitted to the training rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Below {
+pub(crate) struct Below {
     /// Rows that were compared.
     pub rows: usize,
     /// Those more than [`BELOW`] nats below the Gaussian.
@@ -104,7 +104,7 @@ pub struct Below {
 
 /// Samples against where the training rows end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Samples {
+pub(crate) struct Samples {
     /// How many were drawn.
     pub drawn: usize,
     /// Those more than [`BEYOND`] times as far out as the training rows, in some column.
@@ -121,7 +121,7 @@ pub struct Samples {
 
 impl Density {
     /// Of log-densities; `numbers` are those of the rows, from 1, where they are not counted one by one.
-    pub fn of(of: impl Into<String>, log_prob: &[f32], numbers: Option<&[usize]>) -> Self {
+    pub(crate) fn of(of: impl Into<String>, log_prob: &[f32], numbers: Option<&[usize]>) -> Self {
         let number = |i: usize| numbers.map_or(i + 1, |numbers| numbers[i]);
         let mut order: Vec<usize> = (0..log_prob.len()).collect();
         // NaN is worse than anything, and infinity as wrong.
@@ -148,7 +148,7 @@ impl Density {
     /// `columns` values; the density is that of the columns from `from` on. The other arguments are those of
     /// [`Density::of`].
     #[must_use]
-    pub fn against(
+    pub(crate) fn against(
         self,
         gaussian: &Gaussian<'_>,
         rows: &[f32],
@@ -179,7 +179,7 @@ impl Density {
 
 impl Samples {
     /// Takes some samples: rows of `columns` values that are the columns from `from` on of the training rows.
-    pub fn add(&mut self, training: &TrainingRows, rows: &[f32], [columns, from]: [usize; 2]) {
+    pub(crate) fn add(&mut self, training: &TrainingRows, rows: &[f32], [columns, from]: [usize; 2]) {
         for row in rows.chunks_exact(columns) {
             self.drawn += 1;
             if row.iter().any(|v| !v.is_finite()) {

@@ -4,7 +4,7 @@ use super::{ASTRONOMICAL, BELOW, BEYOND, BROKEN, Below, Density, SHARE, Samples}
 
 impl Density {
     /// Count, mean, median and ends in one line.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let rows = match self.not_finite {
             0 => format!("rows {}", self.rows),
             bad => format!("rows {}  finite {}", self.rows, self.rows - bad),
@@ -16,13 +16,13 @@ impl Density {
     }
 
     /// Everything, a line each: what was counted, without a verdict.
-    pub fn in_words(&self) -> Vec<String> {
+    pub(crate) fn in_words(&self) -> Vec<String> {
         let first = format!("{}: log-density: {}", self.of, self.summary());
         std::iter::once(first).chain(self.details()).collect()
     }
 
     /// What there is to tell beside [`Density::summary`], a line each.
-    pub fn details(&self) -> Vec<String> {
+    pub(crate) fn details(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let worst: Vec<_> = self.worst.iter().map(|w| format!("row {} ({})", w.row, number(w.log_prob, 4))).collect();
         if self.rows > 1 {
@@ -45,14 +45,14 @@ impl Density {
 
     /// What is wrong, if anything is, and what to do. Rows that are no numbers are told by
     /// [`Density::of_not_finite`].
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let below = self.gaussian.as_ref().and_then(|below| below.warning(&self.of));
         let samples = self.samples.as_ref().and_then(Samples::warning);
         below.into_iter().chain(samples).collect()
     }
 
     /// That rows have no number, where some have none.
-    pub fn of_not_finite(&self) -> Option<String> {
+    pub(crate) fn of_not_finite(&self) -> Option<String> {
         let first = self.worst.first()?;
         (self.not_finite > 0).then(|| {
             format!(
@@ -102,11 +102,6 @@ impl Below {
             )
         })
     }
-
-    /// Whether a row has no density of any use.
-    pub fn fails(&self) -> bool {
-        self.broken > 0
-    }
 }
 
 impl Samples {
@@ -142,7 +137,7 @@ impl Samples {
     }
 
     /// Whether samples are where nothing can be.
-    pub fn fails(&self) -> bool {
+    pub(crate) fn fails(&self) -> bool {
         // NaN is no place either.
         self.not_finite > 0 || self.farthest > ASTRONOMICAL || self.farthest.is_nan()
     }

@@ -37,7 +37,7 @@ static OUTLINE: LazyLock<Vec<Point>> = LazyLock::new(|| {
 ///
 /// `outline` is the data set's: it says what the offset of the Lens means and which boundary [`Fit`] holds. A curve
 /// that is not finite is an error.
-pub fn fit_lens(curve: &Curve, outline: Outline, rules: Rules) -> Result<Fit<Lens>> {
+pub(crate) fn fit_lens(curve: &Curve, outline: Outline, rules: Rules) -> Result<Fit<Lens>> {
     let traced = curve.trace(TRACED);
     check_curve(&traced)?;
     let [p, q] = curve.farthest_pair();

@@ -26,8 +26,8 @@ mod cross;
 mod least_squares;
 mod lens;
 
-pub use cross::{Cross, fit_cross};
-pub use lens::fit_lens;
+pub(crate) use cross::fit_cross;
+pub(crate) use lens::fit_lens;
 
 use rayon::prelude::*;
 
@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 
 /// Which shapes count as true ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Rules {
+pub(crate) enum Rules {
     /// Those that the data set can hold: sizes within the ranges from which it draws them.
     #[default]
     Data,
@@ -49,7 +49,7 @@ pub enum Rules {
 
 /// The true shape that is most like a curve.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit<S> {
+pub(crate) struct Fit<S> {
     /// Its parameters.
     pub shape: S,
     /// Its boundary as a polygon, counter-clockwise.
@@ -60,7 +60,7 @@ pub struct Fit<S> {
 
 /// How like its best-fitting true shape a curve is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Likeness {
+pub(crate) struct Likeness {
     /// Intersection over union of what both enclose, from 0 to 1.
     pub iou: f64,
     /// Hausdorff distance of the contours, in the units of the curve.
@@ -71,7 +71,7 @@ pub struct Likeness {
 
 impl<S> Fit<S> {
     /// Compares a traced curve with the shape.
-    pub fn compare(&self, traced: &[Point]) -> Result<Likeness> {
+    pub(crate) fn compare(&self, traced: &[Point]) -> Result<Likeness> {
         Ok(Likeness { iou: iou(traced, &self.outline)?, hausdorff: hausdorff(traced, &self.outline)?, loss: self.loss })
     }
 }
@@ -84,7 +84,7 @@ fn check_curve(traced: &[Point]) -> Result<()> {
 /// Fits a true shape to a row of Fourier coefficients and compares the two. Of a Lens the outline is that of the rows.
 ///
 /// A row that is not finite, or whose length no order of curves has, is an error.
-pub fn likeness(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Likeness> {
+pub(crate) fn likeness(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Likeness> {
     let curve = Curve::new(row)?;
     let points = (POINTS_PER_ORDER * order_of(row.len()).unwrap_or(0)).max(FEWEST_POINTS);
     let traced = curve.trace(points);
@@ -96,7 +96,7 @@ pub fn likeness(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Likeness> {
 
 /// The boundary of the true shape that is most like a row of Fourier coefficients, counter-clockwise; errors as
 /// [`likeness`].
-pub fn best_outline(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Vec<Point>> {
+pub(crate) fn best_outline(shapes: Shapes, row: &[f32], rules: Rules) -> Result<Vec<Point>> {
     let curve = Curve::new(row)?;
     Ok(match shapes {
         Shapes::Lens(outline) => fit_lens(&curve, outline, rules)?.outline,
@@ -110,7 +110,7 @@ const FEWEST_POINTS: usize = 256;
 
 /// How like true shapes the rows of a table are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Likenesses {
+pub(crate) struct Likenesses {
     /// One entry a row; none for a row that holds a NaN or an infinity.
     pub rows: Vec<Option<Likeness>>,
 }
@@ -118,7 +118,7 @@ pub struct Likenesses {
 impl Likenesses {
     /// Measures every row of `table`, row-major with `dim` columns, on all threads. The result does not depend on their
     /// number.
-    pub fn of(table: &[f32], dim: usize, shapes: Shapes, rules: Rules) -> Result<Self> {
+    pub(crate) fn of(table: &[f32], dim: usize, shapes: Shapes, rules: Rules) -> Result<Self> {
         if order_of(dim).is_none() || !table.len().is_multiple_of(dim) {
             return Err(Error::Shape {
                 what: format!("length of a table of Fourier curves with {dim} columns"),
@@ -139,12 +139,12 @@ impl Likenesses {
 
     /// Number of rows that could not be measured. They are no part of the mean, so a table that shows it says how many
     /// there were: a model is not better for rows that are no curves at all.
-    pub fn skipped(&self) -> usize {
+    pub(crate) fn skipped(&self) -> usize {
         self.rows.iter().filter(|row| row.is_none()).count()
     }
 
     /// Mean of each measure over the rows that have one; none if no row has.
-    pub fn mean(&self) -> Option<Likeness> {
+    pub(crate) fn mean(&self) -> Option<Likeness> {
         let count = self.rows.len() - self.skipped();
         let mean = |of: fn(&Likeness) -> f64| self.rows.iter().flatten().map(of).sum::<f64>() / count as f64;
         (count > 0).then(|| Likeness { iou: mean(|l| l.iou), hausdorff: mean(|l| l.hausdorff), loss: mean(|l| l.loss) })

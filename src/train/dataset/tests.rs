@@ -5,7 +5,7 @@ use crate::Overwrite;
 use crate::config::Given;
 use crate::config::preset::for_tables;
 use crate::data::Bounds;
-use crate::data::lens::{self, Outline};
+use crate::data::lens::Outline;
 use std::path::Path;
 
 fn table(folder: &Path, rows: usize) -> Config {
@@ -174,7 +174,7 @@ fn lens_is_the_same_for_any_threads_and_names_its_settings() {
     config.data.rows = Some(40);
     config.data.test_rows = Some(0);
     let data = Dataset::load(&config, None).unwrap();
-    assert_eq!(data.train[..], *lens::generate(40, 1, Outline::Vertices, 0).unwrap().values());
+    assert_eq!(data.train[..], *Shapes::Lens(Outline::Vertices).generate(40, 1, 0).unwrap().values());
     assert!(data.test.is_empty() && data.notes.is_empty(), "{:?}", data.notes);
     config.run.threads = 1;
     assert_eq!(Dataset::load(&config, None).unwrap().fingerprint, data.fingerprint);

@@ -13,7 +13,7 @@ use crate::train::metrics::EpochReport;
 use crate::train::training_loop::{Position, Progress};
 
 /// Is told how a training goes. All methods do nothing unless they are written.
-pub trait Observer {
+pub(crate) trait Observer {
     /// The training begins or goes on.
     fn started(&mut self, _start: &Start<'_>) {}
     /// A loss was read.
@@ -30,7 +30,7 @@ pub trait Observer {
 impl Observer for () {}
 
 /// What begins.
-pub struct Start<'a> {
+pub(crate) struct Start<'a> {
     /// The run folder.
     pub folder: &'a Path,
     /// The model.
@@ -45,7 +45,7 @@ pub struct Start<'a> {
 
 /// How a training ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The run folder.
     pub folder: PathBuf,
     /// Whether the training is over; otherwise it was stopped and can be resumed.
@@ -62,7 +62,7 @@ pub struct Outcome {
 
 /// What a training needs besides its settings.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub(crate) struct Options<'a> {
     /// The command line, for the manifest.
     pub command: &'a [String],
     /// Whether a folder that is not empty may be used, and an earlier run in it replaced.

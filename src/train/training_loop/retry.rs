@@ -14,7 +14,7 @@ use crate::train::best::Best;
 /// How often a training went back, and since when it is on its way again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retries {
+pub(crate) struct Retries {
     /// Number of times.
     pub count: u64,
     /// Steps that were done where it went on the last time.
@@ -23,7 +23,7 @@ pub struct Retries {
 
 impl Retries {
     /// What the learning rate of the schedule is multiplied with: half for each time.
-    pub fn factor(self) -> f64 {
+    pub(crate) fn factor(self) -> f64 {
         0.5f64.powf(self.count as f64)
     }
 }
@@ -42,7 +42,7 @@ fn exploded(best: Option<&Best>, least_loss: f64, test_loss: Option<f64>, column
 
 impl TrainingLoop<'_> {
     /// Says, once, that the training has diverged and gone back, where it has since the last call.
-    pub fn went_back(&mut self) -> Option<String> {
+    pub(crate) fn went_back(&mut self) -> Option<String> {
         self.went_back.take()
     }
 

@@ -14,7 +14,7 @@ use crate::train::kept::count;
 /// How far a training has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Position {
+pub(crate) struct Position {
     /// Whole epochs done.
     pub epoch: u64,
     /// Batches done of the epoch after these.
@@ -25,7 +25,7 @@ pub struct Position {
 
 /// Everything that a training goes on from. With the settings and the data it determines all that follows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub(crate) struct State {
     /// The weight arena.
     pub weights: Vec<f32>,
     /// Adam's first moments.
@@ -72,7 +72,7 @@ impl TrainingLoop<'_> {
     /// # Errors
     /// [`Error::Diverged`] where a weight or moment is not finite: such a state must not be kept.
     /// [`Error::DeviceLost`].
-    pub fn state(&self) -> Result<State> {
+    pub(crate) fn state(&self) -> Result<State> {
         let read = |values| self.flow.with_session(|session| session.read(values));
         let state = State {
             weights: read(Values::Weights)?,
@@ -99,7 +99,7 @@ impl TrainingLoop<'_> {
     /// # Errors
     /// [`Error::Shape`] where the state is that of another model, [`Error::Config`] where its position is beyond the
     /// end of the training.
-    pub fn restore(&mut self, state: &State) -> Result<()> {
+    pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         let layout = &self.flow.plan().layout;
         if let Some(best) = &state.best {
             let expected = if self.settings.goes_back() { layout.len() } else { 0 };

@@ -105,7 +105,7 @@ fn latent_vectors_and_log_determinants_are_those_of_both_lanes() {
     let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
     assert_close(wide(back.values()), wide(both.values()), 1e-4);
     let z_x: Vec<f32> = z.iter_rows().flat_map(|row| row[2..].to_vec()).collect();
-    hintflow::data::write_table(&place.path("z_x.npy"), &[], 200, 2, &z_x, hintflow::Overwrite::No).unwrap();
+    Table::new(vec![], 2, z_x).unwrap().write(place.path("z_x.npy"), hintflow::Overwrite::No).unwrap();
     place.line("decode hint z_x.npy --given y.csv -o back.csv --device cpu").good();
     let (back, x) = (place.table_of("back.csv"), place.table_of("x.csv"));
     assert_eq!(back.columns, ["a", "b"]);

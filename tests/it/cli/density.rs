@@ -1,8 +1,8 @@
 //! That nothing hides a bad density: the last words of every command that scores rows.
 
-use hintflow::flow::ModelFile;
-
 use crate::cli::tool::Place;
+use crate::common::fixture::rewrite;
+use crate::common::oracle::is_trained;
 
 const TRAIN: &str = "--device cpu --epochs 2 --set model.width=8 --set model.blocks=2";
 
@@ -16,18 +16,12 @@ fn holds(text: &str, words: &[&str]) {
 }
 
 impl Place {
-    /// Writes the model of `run` with some change as `name`.
-    fn changed(&self, name: &str, change: impl Fn(&mut ModelFile)) {
-        let mut file = ModelFile::read(&self.path("run/model.safetensors")).expect("a model");
-        change(&mut file);
-        file.write(&self.path(name), hintflow::Overwrite::Yes).expect("a model");
-    }
-
     /// A model whose networks have gone wild, as `name`.
     fn broken(&self, name: &str) {
-        self.changed(name, |file| {
-            let trained = file.plan.layout.trained;
-            file.weights[..trained].iter_mut().for_each(|w| *w *= 300.0);
+        rewrite(&self.path("run/model.safetensors"), &self.path(name), |_, tensors| {
+            for (_, tensor) in tensors.iter_mut().filter(|(name, _)| is_trained(name)) {
+                tensor.data.iter_mut().for_each(|w| *w *= 300.0);
+            }
         });
     }
 }
@@ -79,7 +73,9 @@ fn every_command_tells_more_than_a_mean() {
     let manifest: serde_json::Value = serde_json::from_str(&place.text("run/manifest.json")).unwrap();
     assert_eq!(json["density"]["worst"], manifest["density"]["worst"]);
     // A model of an earlier version remembers no rows: of it less is told.
-    place.changed("old.safetensors", |file| file.training = None);
+    rewrite(&place.path("run/model.safetensors"), &place.path("old.safetensors"), |description, _| {
+        description.as_object_mut().unwrap().remove("training").unwrap();
+    });
     let text = place.line("log-prob old.safetensors table.csv --device cpu").good().stderr;
     holds(&text, &["median", "lowest: row"]);
     assert!(!text.contains("Gaussian") && !text.contains("samples"), "{text}");

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hintflow::data::write_table;
+use hintflow::data::Table;
 
 use crate::cli::tool::{Done, Place};
 use crate::common::fixture::{self, Fixture};
@@ -103,7 +103,8 @@ fn put_files(page: &str, place: &Place) {
     const ROWS: usize = 200;
     let write = |name: &str, columns: &[&str], dim: usize, values: &[f32]| {
         let columns: Vec<String> = columns.iter().copied().map(String::from).collect();
-        write_table(&place.path(name), &columns, values.len() / dim, dim, values, hintflow::Overwrite::No).expect(name);
+        let table = Table::new(columns, dim, values.to_vec()).expect(name);
+        table.write(place.path(name), hintflow::Overwrite::No).expect(name);
     };
     if page == "docs/another-implementation.md" {
         let fixture = Fixture::load("flow_n20_full_input");

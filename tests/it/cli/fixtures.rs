@@ -1,11 +1,10 @@
 //! Three Adam steps through the real training path against the independent implementation (docs/model.md, Fixtures).
 
-use hintflow::data::write_table;
-use hintflow::flow::ModelFile;
+use hintflow::data::Table;
 
 use crate::cli::tool::Place;
 use crate::common::compare::{Tolerance, assert_close};
-use crate::common::fixture::Fixture;
+use crate::common::fixture::{Fixture, read};
 
 /// The paper's optimiser, which the fixtures have and tables with splines have not.
 const PAPER: [&str; 8] = [
@@ -24,7 +23,7 @@ fn check(name: &str, device: &str) {
     let place = Place::new();
     let x: Vec<f32> = fixture.x().iter().map(|&v| v as f32).collect();
     let dim = fixture.spec.dim;
-    write_table(&place.path("x.npy"), &[], x.len() / dim, dim, &x, hintflow::Overwrite::No).expect("x.npy");
+    Table::new(vec![], dim, x).and_then(|x| x.write(place.path("x.npy"), hintflow::Overwrite::No)).expect("x.npy");
     let model = fixture.model_path();
     let mut args =
         vec!["train", "x.npy", "--device", device, "--out", "out", "--init", model.to_str().expect("a path")];
@@ -49,13 +48,13 @@ fn check(name: &str, device: &str) {
     let manifest: serde_json::Value = serde_json::from_str(&place.text("out/manifest.json")).expect("JSON");
     assert_eq!(manifest["device"]["engine"], device);
 
-    let trained = ModelFile::read(&place.path("out/model.safetensors")).expect("model");
-    let before = ModelFile::read(&model).expect("model");
+    let (_, trained) = read(&place.path("out/model.safetensors"));
+    let (_, before) = read(&model);
     for (tensor, wanted) in fixture.group("adam3.") {
-        let Some(got) = trained.tensor(&tensor).filter(|t| !t.is_empty()) else { continue };
-        assert_close(&tensor, got, &wanted.data, Tolerance::relative(1e-3).floor(1e-6));
+        let Some(got) = trained.get(&tensor).filter(|t| !t.data.is_empty()) else { continue };
+        assert_close(&tensor, &got.data, &wanted.data, Tolerance::relative(1e-3).floor(1e-6));
         let trains = !tensor.ends_with("mix.weight");
-        assert_eq!(before.tensor(&tensor) != Some(got), trains, "whether {tensor} changes");
+        assert_eq!(before[&tensor].data != got.data, trains, "whether {tensor} changes");
     }
 }
 

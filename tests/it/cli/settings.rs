@@ -145,12 +145,15 @@ fn only_the_columns_of_the_model_must_hold_numbers() {
 fn a_model_of_some_nameless_columns_scores_them() {
     let place = Place::new();
     let values: Vec<f32> = (0..240).map(|i| if i % 4 == 0 { f32::NAN } else { (i * 7919 % 101) as f32 }).collect();
-    hintflow::data::write_table(&place.path("t.npy"), &[], 60, 4, &values, hintflow::Overwrite::No).unwrap();
+    hintflow::data::Table::new(vec![], 4, values.clone())
+        .unwrap()
+        .write(place.path("t.npy"), hintflow::Overwrite::No)
+        .unwrap();
     place.line("train t.npy --device cpu --out run --epochs 1 --set model.width=4 --set data.columns=[4,2]").good();
     place.line("log-prob run t.npy --device cpu").fails(1, &["t.npy"]);
     let chosen = place.line("log-prob run t.npy --columns 4,2 --device cpu").good().stdout;
     let rows: Vec<f32> = values.chunks(4).flat_map(|row| [row[3], row[1]]).collect();
-    hintflow::data::write_table(&place.path("two.npy"), &[], 60, 2, &rows, hintflow::Overwrite::No).unwrap();
+    hintflow::data::Table::new(vec![], 2, rows).unwrap().write(place.path("two.npy"), hintflow::Overwrite::No).unwrap();
     assert_eq!(place.line("log-prob run two.npy --device cpu").good().stdout, chosen);
     place.line("log-prob run two.npy --columns 3,1 --device cpu").fails(2, &["--columns", "1 to 2"]);
 }

@@ -108,12 +108,25 @@ pub(crate) fn write_model(path: &Path, model: &Model) {
     let mut spec = serde_json::to_value(&model.spec).expect("plain data");
     spec["format"] = 1.into();
     let metadata = HashMap::from([(SPEC_KEY.to_owned(), spec.to_string())]);
+    write(path, metadata, &model.params);
+}
+
+fn write(path: &Path, metadata: HashMap<String, String>, tensors: &Tensors) {
     let encode = |tensor: &Tensor| tensor.data.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect::<Vec<u8>>();
-    let bytes: Vec<_> = model.params.iter().map(|(name, tensor)| (name, &tensor.shape, encode(tensor))).collect();
+    let bytes: Vec<_> = tensors.iter().map(|(name, tensor)| (name, &tensor.shape, encode(tensor))).collect();
     let views = bytes.iter().map(|(name, shape, bytes)| {
         (*name, TensorView::new(Dtype::F32, shape.to_vec(), bytes).expect("as many bytes as the shape says"))
     });
     safetensors::serialize_to_file(views, Some(metadata), path).expect("a file that can be written");
+}
+
+/// Copies a model file with a change of its description (the JSON of its metadata) and of its tensors.
+pub(crate) fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut serde_json::Value, &mut Tensors)) {
+    let (mut metadata, mut tensors) = read(from);
+    let mut description: serde_json::Value = parse(&metadata, SPEC_KEY);
+    change(&mut description, &mut tensors);
+    metadata.insert(SPEC_KEY.to_owned(), description.to_string());
+    write(to, metadata, &tensors);
 }
 
 /// All metadata and all tensors of a file, float32 and float64 alike.

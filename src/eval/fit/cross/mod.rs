@@ -18,7 +18,7 @@ mod starts;
 
 use std::ops::Range;
 
-pub use self::shape::Cross;
+pub(super) use self::shape::Cross;
 use self::shape::{ANGLE, CENTRE, Edge, LENGTHS, PARAMETERS, SHIFTS, WIDTHS};
 use self::starts::starts;
 use super::super::nearest::Polyline;
@@ -37,7 +37,7 @@ const STEPS: usize = 60;
 /// Fits a Cross to a curve of any order.
 ///
 /// The angle of the result is in [0, pi/2). A curve that is not finite is an error.
-pub fn fit_cross(curve: &Curve, rules: Rules) -> Result<Fit<Cross>> {
+pub(crate) fn fit_cross(curve: &Curve, rules: Rules) -> Result<Fit<Cross>> {
     let traced = curve.trace(TRACED);
     check_curve(&traced)?;
     let problem = CrossProblem::new(&traced, rules);

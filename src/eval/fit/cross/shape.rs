@@ -10,7 +10,7 @@ use crate::data::fourier::Point;
 
 /// The nine parameters of a Cross. Of each pair the first is bar 1's.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cross {
+pub(crate) struct Cross {
     /// Lengths of the bars.
     pub lengths: [f64; 2],
     /// Widths of the bars.
@@ -58,7 +58,7 @@ impl Cross {
 
     /// The same shape with an angle in [0, pi/2): bars are exchanged and ends swapped where that takes it.
     #[must_use]
-    pub fn normalized(mut self) -> Self {
+    pub(crate) fn normalized(mut self) -> Self {
         self.angle = self.angle.rem_euclid(TAU);
         // At most four quarter turns, the last one where rounding made 2 pi of a small negative angle.
         while self.angle >= FRAC_PI_2 {
@@ -72,7 +72,7 @@ impl Cross {
     }
 
     /// The corners of the boundary, counter-clockwise: 12 where all four arms show, fewer where some do not.
-    pub fn corners(&self) -> Vec<Point> {
+    pub(crate) fn corners(&self) -> Vec<Point> {
         let (sin, cos) = self.angle.sin_cos();
         let [x, y] = self.centre;
         let place = |[u, v]: [Edge; 2]| [x + cos * u.value - sin * v.value, y + sin * u.value + cos * v.value];
