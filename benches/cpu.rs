@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use hintflow::bench::{Bench, Case, Effort, Part, Product};
-use hintflow::flow::Memory;
-use hintflow::plan::ConditionOn;
+use hintflow::flow::{ConditionOn, Memory};
 use hintflow::{Engine, Flow};
 
 /// Samples of one call.

@@ -39,23 +39,40 @@
 //! # }
 //! ```
 //!
-//! `examples/train_on_rows.rs` trains a model on rows that are in memory; [`train::run`] is a whole training with a run
-//! folder, which is what the command line does. `docs/model.md` defines every number: formulas, random numbers, files.
+//! A data set makes the builder of its flow, and a trainer borrows the flow as long as it trains:
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use hintflow::{Dataset, Engine, TrainConfig, Trainer};
+//!
+//! # fn main() -> hintflow::Result<()> {
+//! # let rows: Vec<f32> = (0..600).map(|i| ((i * 37 % 101) as f32).sin()).collect();
+//! let data = Dataset::from_rows(&rows, 3).build()?; // rows of three columns; a tenth of them judge the training
+//! let mut flow = data.flow().blocks(2).width(16).build(&Engine::cpu()?)?;
+//! Trainer::new(&mut flow, &data, TrainConfig::default().epochs(2))?.fit(|_| ControlFlow::Continue(()))?;
+//! let x = flow.sample(10, 1)?; // in the units of the rows
+//! # assert_eq!(x.len(), 30);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/train_on_rows.rs` is a whole program. With the features `gpu` and `cli` off, the native CPU engine is all that is
+//! compiled.
 //!
 //! # The rooms, in the order data flows
 //!
 //! | room | what it is for |
 //! |---|---|
-//! | [`data`], [`rng`] | rows: simulated shapes, UCI data sets, npy and csv files; random numbers by counter |
-//! | [`config`] | settings and where they come from |
-//! | [`plan`] | WHAT a model is: recursion to tables of nodes, names and offsets of weights. Integers only |
+//! | [`data`], `rng` | rows: simulated shapes, UCI data sets, npy and csv files; random numbers by counter |
+//! | `config` | settings and where they come from |
+//! | `plan` | WHAT a model is: recursion to tables of nodes, names and offsets of weights. Integers only |
 //! | `tape`, `program`, `buffer` | a computation recorded once as a list of operations, with its backward pass |
 //! | `kernel` | HOW each operation is computed on the CPU; `shaders/` holds the twin of each for the GPU |
-//! | [`engine`] | WHERE programs run: [`engine::cpu`] and [`engine::gpu`] |
+//! | [`engine`] | WHERE programs run: `engine::cpu` and `engine::gpu` |
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
-//! | [`optim`], [`train`] | Adam and its schedule; trainer, checkpoints, run folder |
-//! | [`eval`], `report`, [`mod@bench`] | metrics, pictures, timing |
-//! | [`measure`], `paper` | the metrics of a trained model; the paper's tables and figures |
+//! | `optim`, [`train`] | Adam and its schedule; data sets, trainer, checkpoints, run folder |
+//! | `eval`, `report`, `bench` | metrics, pictures, timing |
+//! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
 //! wgpu. Letters everywhere: B rows of a batch, N columns of x, C conditions y, K blocks, D recursion depth, H hidden
@@ -68,8 +85,14 @@
 //! tested against an independent implementation in `f64` (`tests/it/common/oracle.rs`) for every operation and whole
 //! models.
 
+#![cfg_attr(
+    not(all(feature = "cli", feature = "gpu")),
+    allow(dead_code, unused_imports, reason = "rooms that a library needs have parts that only the program uses")
+)]
+
 mod atomic;
 /// What `benches/cpu.rs` times. Not a part of the interface that is kept.
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod bench;
 mod buffer;
@@ -83,13 +106,14 @@ mod error;
 mod eval;
 pub mod flow;
 mod kernel;
+#[cfg(feature = "cli")]
 mod measure;
 mod optim;
-#[cfg(feature = "plots")]
+#[cfg(feature = "cli")]
 mod paper;
 mod plan;
 mod program;
-#[cfg(feature = "plots")]
+#[cfg(feature = "cli")]
 mod report;
 mod rng;
 mod tape;

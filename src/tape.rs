@@ -38,8 +38,7 @@ pub enum Memory {
     /// All networks but those of the last stage run once more: a step of the CPU engine took 1.12 to 1.16 (2 blocks),
     /// 1.07 to 1.16 (4 blocks of 100 columns) and 1.14 to 1.23 (32 blocks of width 64) of the time. Gradients agree
     /// with stored ones up to the rounding of the inverse: 5e-7 of their length in trained models of 32 blocks, a tenth
-    /// of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits, see
-    /// [`crate::train::Trainer::inverse_error`]; and a ReLU whose input is within rounding of 0 may flip.
+    /// of what separates either from `f64`. Where couplings shrink columns by much, the inverse loses digits; and a ReLU whose input is within rounding of 0 may flip.
     Reversible,
 }
 

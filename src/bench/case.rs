@@ -2,8 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::flow::FlowBuilder;
-use crate::plan::spec::FULL_DEPTH;
-use crate::plan::{ConditionOn, Mixing, Spec, Spline, Transform};
+use crate::plan::{ConditionOn, Depth, Mixing, Spec, Spline, Transform};
 
 /// A model and batch size to time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +16,7 @@ pub struct Case {
     /// K.
     pub blocks: u32,
     /// D.
-    pub depth: u32,
+    pub depth: Depth,
     /// B.
     pub batch: usize,
     /// What couplings do to their columns.
@@ -25,12 +24,12 @@ pub struct Case {
 }
 
 /// A case with affine couplings.
-pub(super) const fn affine(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u32, batch: usize) -> Case {
+pub(super) const fn affine(name: &'static str, dim: u32, width: u32, blocks: u32, depth: Depth, batch: usize) -> Case {
     Case { name, dim, width, blocks, depth, batch, coupling: Transform::Affine }
 }
 
 /// A case with splines of eight bins.
-const fn spline(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u32, batch: usize) -> Case {
+const fn spline(name: &'static str, dim: u32, width: u32, blocks: u32, depth: Depth, batch: usize) -> Case {
     let spline = Spline { bins: 8, half_width: 5.0, min_slope: 1e-3 };
     Case { coupling: Transform::Spline(spline), ..affine(name, dim, width, blocks, depth, batch) }
 }
@@ -38,19 +37,19 @@ const fn spline(name: &'static str, dim: u32, width: u32, blocks: u32, depth: u3
 /// The timed models: recursive and plain coupling, and splines, at equal parameters (100,000 for Lens, 2 million for
 /// Cross).
 pub const CASES: [Case; 13] = [
-    affine("lens1", 20, 152, 1, FULL_DEPTH, 10_000),
-    affine("lens1d0", 20, 213, 1, 0, 10_000),
-    affine("lens2", 20, 104, 2, FULL_DEPTH, 10_000),
-    affine("lens2d0", 20, 147, 2, 0, 10_000),
-    affine("cross4", 100, 263, 4, FULL_DEPTH, 10_000),
-    affine("cross4d1", 100, 360, 4, 1, 10_000),
-    affine("cross4d2", 100, 330, 4, 2, 10_000),
-    affine("cross4d0", 100, 452, 4, 0, 10_000),
-    spline("lens2s", 20, 79, 2, FULL_DEPTH, 10_000),
-    spline("lens2d0s", 20, 132, 2, 0, 10_000),
-    spline("cross4s", 100, 159, 4, FULL_DEPTH, 10_000),
-    spline("cross4d0s", 100, 327, 4, 0, 10_000),
-    affine("small", 20, 152, 1, FULL_DEPTH, 500),
+    affine("lens1", 20, 152, 1, Depth::Full, 10_000),
+    affine("lens1d0", 20, 213, 1, Depth::Levels(0), 10_000),
+    affine("lens2", 20, 104, 2, Depth::Full, 10_000),
+    affine("lens2d0", 20, 147, 2, Depth::Levels(0), 10_000),
+    affine("cross4", 100, 263, 4, Depth::Full, 10_000),
+    affine("cross4d1", 100, 360, 4, Depth::Levels(1), 10_000),
+    affine("cross4d2", 100, 330, 4, Depth::Levels(2), 10_000),
+    affine("cross4d0", 100, 452, 4, Depth::Levels(0), 10_000),
+    spline("lens2s", 20, 79, 2, Depth::Full, 10_000),
+    spline("lens2d0s", 20, 132, 2, Depth::Levels(0), 10_000),
+    spline("cross4s", 100, 159, 4, Depth::Full, 10_000),
+    spline("cross4d0s", 100, 327, 4, Depth::Levels(0), 10_000),
+    affine("small", 20, 152, 1, Depth::Full, 500),
 ];
 
 impl Case {

@@ -308,7 +308,7 @@ fn normals(plan: &Plan, rows: usize) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    const TINY: Case = super::super::case::affine("tiny", 5, 12, 2, 9, 40);
+    const TINY: Case = super::super::case::affine("tiny", 5, 12, 2, crate::plan::Depth::Levels(9), 40);
 
     #[test]
     fn a_deviation_is_seen_wherever_it_is() {

@@ -1,7 +1,7 @@
 //! Timing on any engine: training steps, sampling, and the kernels of both. `hintflow bench` and the benches measure
 //! with it.
 //!
-//! A [`Bench`] is a model of a [`Case`] on a device whose results have been compared with those of another way of
+//! A `Bench` is a model of a `Case` on a device whose results have been compared with those of another way of
 //! computing them: nothing is timed before that. `check` is that comparison (`definition` its f64 side), `spread`
 //! repeats and sums up, `timing` has whole steps and draws, `kernels` their parts, `products` the matrix products of
 //! the CPU engine one by one, and `cost` counts operations and bytes.

@@ -63,7 +63,7 @@ impl Observer for Shown {
     fn started(&mut self, start: &Start<'_>) {
         let (spec, train) = (start.flow.spec(), &start.config.train);
         let info = start.flow.engine().info();
-        let depth = if spec.depth >= crate::plan::spec::FULL_DEPTH { "full".into() } else { spec.depth.to_string() };
+        let depth = spec.depth;
         let is_simulated = start.config.data.preset.is_some_and(|preset| preset.uci().is_none());
         self.columns = (!is_simulated).then_some(start.data.dim);
         match info.backend.as_str() {

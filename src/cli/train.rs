@@ -77,7 +77,7 @@ pub(super) struct Train {
     #[arg(long, value_name = "stored|reversible", help_heading = "Settings")]
     memory: Option<String>,
 
-    /// Run folder [default: a new one, runs/<date>_<name>_s<seed>]
+    /// Run folder [default: a new one, runs/DATE_NAME_sSEED]
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
     /// Use a run folder that is not empty; an earlier run in it is replaced, other files stay

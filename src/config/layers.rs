@@ -192,6 +192,10 @@ impl Layers {
             base.train.batches_per_epoch = None;
             base.train.batch = None;
         }
+        // Splines begin by the inputs of each layer, on the data sets of the paper too.
+        if self.given("model.coupling").as_deref() == Some("spline") {
+            base.model.init_sigma = None;
+        }
         if let Some((_, file)) = &init {
             base.model.adopt(&file.plan.spec);
             base.data.standardize = file.x.standardize.is_some();
@@ -380,7 +384,7 @@ fn agrees(config: &Config, file: &ModelFile, path: &Path) -> Result<()> {
         };
     }
     same!(blocks, condition_on, mixing, mix_first, scale, width);
-    if wanted.depth != spec.depth.min(crate::plan::spec::FULL_DEPTH) {
+    if wanted.depth != spec.depth {
         return differs("model.depth", spec.depth.to_string(), wanted.depth.to_string());
     }
     // Its columns stay as they are.

@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use given::Given;
 pub(crate) use layers::Layers;
@@ -28,8 +28,9 @@ use crate::data::units::ColumnSetting;
 use crate::error::Result;
 pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
+pub(crate) use crate::plan::Depth;
 use crate::plan::budget::{maps_of_a_column, width_for};
-use crate::plan::spec::{DEFAULT_SLOPE, FULL_DEPTH};
+use crate::plan::spec::DEFAULT_SLOPE;
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub(crate) use crate::tape::Memory;
 
@@ -241,15 +242,6 @@ fn yes() -> bool {
     true
 }
 
-/// Recursion depth: a number of levels, or no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// No limit: down to nodes of three columns.
-    Full,
-    /// At most this many levels below the root; 0 is RealNVP.
-    Levels(u32),
-}
-
 /// Name of the log-scale function; its slope is a setting of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -321,10 +313,7 @@ impl Model {
             dim,
             cond_dim,
             blocks: self.blocks,
-            depth: match self.depth {
-                Depth::Full => FULL_DEPTH,
-                Depth::Levels(levels) => levels,
-            },
+            depth: self.depth,
             width: self.width.unwrap_or(1),
             condition_on: self.condition_on,
             mixing: self.mixing,
@@ -348,7 +337,7 @@ impl Model {
     pub fn adopt(&mut self, spec: &Spec) {
         self.kind = spec.kind;
         self.blocks = spec.blocks;
-        self.depth = if spec.depth >= FULL_DEPTH { Depth::Full } else { Depth::Levels(spec.depth) };
+        self.depth = spec.depth;
         self.width = Some(spec.width);
         self.budget = None;
         self.condition_on = spec.condition_on;
@@ -423,42 +412,6 @@ impl Config {
     pub fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;
         Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))
-    }
-}
-
-impl Serialize for Depth {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Self::Full => serializer.serialize_str("full"),
-            Self::Levels(levels) => serializer.serialize_u32(*levels),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Depth {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Depth;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"full\" or a number of levels")
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Depth, E> {
-                u64::try_from(v)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(v), &self))
-                    .and_then(|v| self.visit_u64(v))
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> std::result::Result<Depth, E> {
-                Ok(match u32::try_from(v) {
-                    Ok(levels) if levels < FULL_DEPTH => Depth::Levels(levels),
-                    _ => Depth::Full,
-                })
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Depth, E> {
-                if v == "full" { Ok(Depth::Full) } else { Err(E::invalid_value(de::Unexpected::Str(v), &self)) }
-            }
-        }
-        deserializer.deserialize_any(Text)
     }
 }
 

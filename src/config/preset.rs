@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((c.train.clip_norm, c.train.decay, c.train.average), (0.0, Some(0.0), 0.0));
         assert_eq!((c.data.rows, c.data.test_rows, c.data.standardize), (Some(1_000_000), Some(100_000), false));
         let spec = c.model.spec(20, 0).unwrap();
-        assert_eq!((spec.blocks, spec.width, spec.depth, spec.mix_first), (2, 104, 99, false));
+        assert_eq!((spec.blocks, spec.width, spec.depth, spec.mix_first), (2, 104, Depth::Full, false));
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
             // Nothing that the paper does not have.
             assert_eq!(c.train, Train { batch: c.train.batch, batches_per_epoch: None, ..Preset::Lens.config().train });
             let spec = c.model.spec(columns, 0).unwrap();
-            assert_eq!((spec.blocks, spec.depth, spec.mixing, spec.mix_first), (4, 99, Mixing::Fixed, false));
+            assert_eq!((spec.blocks, spec.depth, spec.mixing, spec.mix_first), (4, Depth::Full, Mixing::Fixed, false));
             assert!(100 * spec.width.abs_diff(width) <= per_cent * width, "{}: {}", preset.name(), spec.width);
             assert_eq!(preset.uci().map(Uci::name), Some(preset.name()));
         }
@@ -363,7 +363,10 @@ mod tests {
         assert_eq!(c.train, lens.train);
         assert_eq!(c.data, Data { preset: c.data.preset, outline: None, ..lens.data });
         let spec = c.model.spec(100, 0).unwrap();
-        assert_eq!((spec.blocks, spec.depth, spec.mixing, spec.mix_first), (4, 99, Mixing::Householder, false));
+        assert_eq!(
+            (spec.blocks, spec.depth, spec.mixing, spec.mix_first),
+            (4, Depth::Full, Mixing::Householder, false)
+        );
         // The authors' width is 261.
         assert!((250..270).contains(&spec.width), "{}", spec.width);
         let parameters = crate::plan::budget::parameters(&spec);

@@ -1,10 +1,9 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
-//! Files are read and written by [`table`] (formats in [`npy`] and [`csv`]), every file of the crate is put in place by
-//! `atomic`, columns are mapped to what networks see by [`units`], which [`standardize`] is a part of. [`shapes`]
-//! simulates the families of the paper, [`lens`] and [`cross`], as [`fourier`] coefficients; [`natural`]
-//! is the shape with which it introduces them. [`uci`] reads its tabular data sets. Nothing here knows a device or a
-//! model.
+//! Files are read and written by `table` (formats in `npy` and `csv`), columns are mapped to what networks see by `units`,
+//! which `standardize` is a part of. `shapes` simulates the families of the paper, `lens` and `cross`, as `fourier`
+//! coefficients; `natural` is the shape with which it introduces them. `uci` reads its tabular data sets. Nothing here knows
+//! a device or a model.
 
 pub(crate) mod cross;
 pub(crate) mod csv;
@@ -12,6 +11,7 @@ pub(crate) mod dependence;
 pub(crate) mod fourier;
 mod least_squares;
 pub(crate) mod lens;
+#[cfg(feature = "cli")]
 pub(crate) mod natural;
 pub(crate) mod npy;
 pub(crate) mod plane;

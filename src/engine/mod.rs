@@ -1,4 +1,4 @@
-//! WHERE programs run: [`cpu`] natively, [`gpu`] through wgpu. The only room that names wgpu or naga.
+//! WHERE programs run: `cpu` natively, `gpu` through wgpu. The only room that names wgpu or naga.
 //!
 //! An [`Engine`] is a device. `Engine::load` puts the weights of one model on it and gives a `Session`, which runs
 //! the programs of that model. Both engines run the same programs on the same arenas.
@@ -8,11 +8,17 @@ pub(crate) mod cpu;
 #[cfg(feature = "gpu")]
 mod gpu;
 
+#[cfg(not(feature = "gpu"))]
+mod no_gpu;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 #[cfg(feature = "gpu")]
-pub use gpu::{AdapterInfo, adapters};
+pub use gpu::adapters;
+#[cfg(not(feature = "gpu"))]
+pub use no_gpu::adapters;
 
 use crate::error::Result;
 use crate::optim::AdamStep;
@@ -47,6 +53,28 @@ pub struct DeviceInfo {
     pub arithmetic: String,
     /// "discrete", "integrated", "virtual", "software", "other" or "native".
     pub kind: &'static str,
+}
+
+/// An adapter of this machine, for people.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct AdapterInfo {
+    /// Number of the adapter, for [`crate::engine::Engine::named`].
+    pub index: usize,
+    /// What it would be as an engine.
+    #[serde(flatten)]
+    pub device: DeviceInfo,
+    /// Largest array a kernel can use, in bytes.
+    pub max_array_bytes: u64,
+    /// Memory that a workgroup shares, in bytes.
+    pub workgroup_bytes: u32,
+    /// Most workgroups per dimension of a dispatch.
+    pub max_workgroups: u32,
+    /// Whether values can be passed to kernels without a buffer.
+    pub immediates: bool,
+    /// Limits that decide what kernels can do, by their names in WebGPU.
+    pub limits: BTreeMap<&'static str, u64>,
+    /// Names of everything optional that it can do.
+    pub features: Vec<&'static str>,
 }
 
 impl Engine {

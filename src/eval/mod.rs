@@ -5,12 +5,20 @@
 //! [`polygon`] (IoU) and [`hausdorff`] compare it with. [`density`] says whether densities can be trusted, and [`normal`]
 //! whether latent vectors have the shape they should.
 
+#[cfg(feature = "cli")]
 pub(crate) mod abc;
+#[cfg(feature = "cli")]
 pub(crate) mod correlation;
 pub(crate) mod density;
+#[cfg(feature = "cli")]
 pub(crate) mod fit;
+#[cfg(feature = "cli")]
 pub(crate) mod hausdorff;
+#[cfg(feature = "cli")]
 pub(crate) mod mmd;
+#[cfg(feature = "cli")]
 mod nearest;
+#[cfg(feature = "cli")]
 pub(crate) mod normal;
+#[cfg(feature = "cli")]
 pub(crate) mod polygon;

@@ -8,7 +8,7 @@ use crate::config::Model;
 use crate::data::units::Units;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::plan::{ConditionOn, Kind, Mixing, Plan, Scale, Spec, Transform, budget};
+use crate::plan::{ConditionOn, Depth, Kind, Mixing, Plan, Scale, Spec, Transform, budget};
 
 /// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
 /// fixed mixing, affine maps with the soft clamp, and initial weights of deviation 0.005 (docs/model.md).
@@ -62,9 +62,9 @@ impl FlowBuilder {
         self
     }
 
-    /// D, the recursion depth: 0 is RealNVP, [`crate::plan::spec::FULL_DEPTH`] has no limit.
-    pub fn depth(mut self, depth: u32) -> Self {
-        self.spec.depth = depth;
+    /// D, the recursion depth: a number of levels, of which 0 is RealNVP, or [`Depth::Full`].
+    pub fn depth(mut self, depth: impl Into<Depth>) -> Self {
+        self.spec.depth = depth.into();
         self
     }
 

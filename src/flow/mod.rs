@@ -28,7 +28,7 @@ pub use gradients::Gradients;
 pub use joint::{Joint, Lanes};
 pub(crate) use model_file::{ModelFile, open_tensors};
 
-pub use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
+pub use crate::plan::{ConditionOn, Depth, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use crate::tape::Memory;
 
 use crate::atomic::Overwrite;
@@ -112,7 +112,7 @@ impl Flow {
     }
 
     /// What [`Flow::loss_gradients`] and [`Flow::vjp`] keep for their backward pass; [`Memory::Stored`] unless this is
-    /// called. A training has a setting of its own, [`crate::config::Train::memory`].
+    /// called. A training has a setting of its own, [`crate::TrainConfig::memory`].
     #[must_use = "the flow is given back"]
     pub fn with_memory(self, memory: Memory) -> Self {
         Self { memory, ..self }

@@ -84,7 +84,16 @@ mod tests {
                 let couplings = [Transform::Affine, Transform::Spline(Spline::default())];
                 for (mixing, coupling) in mixings.into_iter().flat_map(|m| couplings.map(|c| (m, c))) {
                     for (kind, cond_dim) in [(Kind::Flow, 0), (Kind::Cinn, 1), (Kind::Hint, 1), (Kind::Hint, 9)] {
-                        let spec = Spec { dim, depth, mixing, kind, cond_dim, blocks: 3, width: 21, ..Spec::default() };
+                        let spec = Spec {
+                            dim,
+                            depth: depth.into(),
+                            mixing,
+                            kind,
+                            cond_dim,
+                            blocks: 3,
+                            width: 21,
+                            ..Spec::default()
+                        };
                         let spec = Spec { mix_first: false, coupling, ..spec };
                         let layout = Plan::new(&spec).unwrap().layout;
                         assert_eq!(parameters(&spec), layout.trained as u64);
@@ -98,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_column_goes_through_one_map_a_level() {
-        let maps = |dim, depth, blocks| maps_of_a_column(&Spec { dim, depth, blocks, ..Spec::default() });
+        let maps =
+            |dim, depth: u32, blocks| maps_of_a_column(&Spec { dim, depth: depth.into(), blocks, ..Spec::default() });
         assert_eq!([maps(20, 99, 2), maps(20, 0, 2), maps(1, 99, 3), maps(8, 1, 1)], [8, 2, 3, 2]);
         let hint = Spec { kind: Kind::Hint, dim: 8, cond_dim: 2, blocks: 1, ..Spec::default() };
         assert_eq!(maps_of_a_column(&hint), 4);
@@ -109,7 +119,7 @@ mod tests {
         let spec = Spec { dim: 20, blocks: 1, mixing: Mixing::Householder, mix_first: false, ..Spec::default() };
         let width = |spec: &Spec| width_for(spec, 100_000).unwrap();
         assert_eq!(width(&Spec { blocks: 2, ..spec.clone() }), 104);
-        assert_eq!(width(&Spec { depth: 0, ..spec.clone() }), 213);
+        assert_eq!(width(&Spec { depth: 0.into(), ..spec.clone() }), 213);
         assert!(width(&spec).abs_diff(152) <= 1);
         assert!(width_for(&spec, 10).is_err());
     }

@@ -5,6 +5,7 @@
 //! This is the only room that knows recursion. Everything after it sees tables of nodes.
 
 pub(crate) mod budget;
+mod depth;
 mod lane;
 pub(crate) mod params;
 pub(crate) mod spec;
@@ -14,6 +15,7 @@ pub(crate) mod tree;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+pub use depth::Depth;
 pub(crate) use params::{Layout, Tensor};
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub(crate) use stage::{Layer, Link, Net, Node, Stage};
@@ -153,7 +155,7 @@ mod tests {
         let one = Spec { dim: 20, blocks: 1, mixing: Mixing::None, ..Spec::default() };
         let lens1 = count(&Spec { width: 152, ..one.clone() });
         assert!((100_500..101_500).contains(&lens1), "{lens1}");
-        let real_nvp = count(&Spec { width: 216, depth: 0, ..one });
+        let real_nvp = count(&Spec { width: 216, depth: 0.into(), ..one });
         assert!((102_000..103_000).contains(&real_nvp), "{real_nvp}");
     }
 }

@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::depth::{self, Depth};
 use crate::error::{Error, Result};
-
-/// A recursion depth at or above this means "no limit".
-pub(crate) const FULL_DEPTH: u32 = 99;
 
 /// Kind of model (docs/model.md, Lanes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,8 +197,9 @@ pub struct Spec {
     pub cond_dim: u32,
     /// K, the number of blocks.
     pub blocks: u32,
-    /// D, the recursion depth: 0 is RealNVP, [`FULL_DEPTH`] or more sets no limit.
-    pub depth: u32,
+    /// D, the recursion depth.
+    #[serde(with = "depth::number")]
+    pub depth: Depth,
     /// H, the hidden width of the root's networks.
     pub width: u32,
     /// What the networks see.
@@ -231,7 +230,7 @@ impl Default for Spec {
             dim: 2,
             cond_dim: 0,
             blocks: 2,
-            depth: FULL_DEPTH,
+            depth: Depth::Full,
             width: 64,
             condition_on: ConditionOn::Input,
             mixing: Mixing::Fixed,

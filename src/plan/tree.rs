@@ -1,6 +1,6 @@
 //! Recursion to a flat list: the nodes of one recursive coupling block (paper, eq. 6; docs/model.md, Recursion).
 
-use super::spec::FULL_DEPTH;
+use super::Depth;
 
 /// A node of the recursion: a range of columns that splits into an upper and a lower half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl TreeNode {
     }
 
     /// Whether the recursion goes on below this node.
-    fn has_children(&self, depth: u32) -> bool {
-        self.size > 3 && (depth >= FULL_DEPTH || self.level < depth)
+    fn has_children(&self, depth: Depth) -> bool {
+        self.size > 3 && depth.goes_below(self.level)
     }
 
     fn children(&self) -> [Self; 2] {
@@ -41,7 +41,7 @@ impl TreeNode {
 }
 
 /// All nodes over `dim` columns in heap order, so level by level.
-pub(crate) fn nodes(dim: u32, depth: u32) -> Vec<TreeNode> {
+pub(crate) fn nodes(dim: u32, depth: Depth) -> Vec<TreeNode> {
     let mut nodes = vec![TreeNode { heap: 1, level: 0, first: 0, size: dim }];
     let mut next = 0;
     while let Some(node) = nodes.get(next).copied() {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn counts_per_level_at_the_papers_sizes() {
         let per_level = |dim| {
-            let nodes = nodes(dim, FULL_DEPTH);
+            let nodes = nodes(dim, Depth::Full);
             let levels = nodes.iter().map(|n| n.level).max().unwrap() + 1;
             (0..levels).map(|l| nodes.iter().filter(|n| n.level == l).count()).collect::<Vec<_>>()
         };
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn depth_zero_is_one_coupling_and_one_column_has_no_upper_part() {
-        assert_eq!(nodes(20, 0).len(), 1);
-        let single = nodes(1, FULL_DEPTH);
+        assert_eq!(nodes(20, Depth::Levels(0)).len(), 1);
+        let single = nodes(1, Depth::Full);
         assert_eq!((single.len(), single[0].upper(), single[0].lower()), (1, 0, 1));
     }
 }

@@ -1,33 +1,41 @@
 //! Training: from settings and rows to a trained model, in steps that can be stopped and taken up again.
 //!
-//! [`Trainer`] takes single steps on a [`crate::Flow`] and needs no files. [`run`] is a whole training with a run
-//! folder: [`Dataset`] in, [`folder`] with settings, [`metrics`], [`checkpoint`] files, the model and pictures out.
-//! Everything random is a function of the seed and the number of the step or epoch, so a checkpoint holds a position
-//! and no generator, and a training that was killed and resumed ends with the bits of one that was not. A training that
-//! diverges goes back by itself (`trainer/retry.rs`), which changes none of this.
+//! [`Trainer`] trains a [`crate::Flow`] on a [`Dataset`] and needs no files. `run` is a whole training with a run folder: settings,
+//! metrics, checkpoints, the model and pictures. Both take their steps by `training_loop`. Everything random is a function of
+//! the seed and the number of the step or epoch, so a checkpoint holds a position and no generator, and a training that was
+//! killed and resumed ends with the bits of one that was not. A training that diverges goes back by itself
+//! (`training_loop/retry.rs`), which changes none of this.
 
+#[cfg(feature = "cli")]
 mod belongs;
 mod best;
+#[cfg(feature = "cli")]
 pub(crate) mod checkpoint;
+#[cfg(feature = "cli")]
 pub(crate) mod clock;
 mod columns;
 mod cooldown;
 mod dataset;
 pub(crate) mod density;
-#[cfg(feature = "plots")]
+#[cfg(feature = "cli")]
 mod figures;
+#[cfg(feature = "cli")]
 pub(crate) mod folder;
+#[cfg(feature = "cli")]
 mod inputs;
 mod kept;
+#[cfg(feature = "cli")]
 mod manifest;
 pub(crate) mod metrics;
 mod notes;
 mod order;
+#[cfg(feature = "cli")]
 pub(crate) mod run;
 mod score;
 mod settings;
 mod trainer;
 mod training_loop;
+#[cfg(feature = "cli")]
 mod verdict;
 
 pub use dataset::{Dataset, DatasetBuilder};
@@ -36,7 +44,7 @@ pub use settings::TrainConfig;
 pub use trainer::{Event, Fitted, Trainer};
 pub use training_loop::Progress;
 
-#[cfg(feature = "plots")]
+#[cfg(feature = "cli")]
 pub(crate) use belongs::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
 pub(crate) use score::held_out_score;

@@ -432,11 +432,11 @@ impl Run<'_> {
 
     /// Pictures are an extra: where they fail, the run does not.
     fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) {
-        #[cfg(feature = "plots")]
+        #[cfg(feature = "cli")]
         if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept) {
             observer.warning(&format!("not all pictures could be drawn: {error}"));
         }
-        #[cfg(not(feature = "plots"))]
+        #[cfg(not(feature = "cli"))]
         let _ = (observer, kept);
     }
 }

@@ -12,7 +12,7 @@ const SIZES: [[u32; 2]; 2] = [[5, 1000], [150, 200]];
 
 fn trained([dim, rows]: [u32; 2], threads: usize, steps: u64) -> (Vec<f32>, Vec<usize>) {
     let mixing = crate::plan::Mixing::Householder;
-    let plan = Arc::new(Plan::new(&Spec { dim, width: 16, mixing, depth: 2, ..Spec::default() }).unwrap());
+    let plan = Arc::new(Plan::new(&Spec { dim, width: 16, mixing, depth: 2.into(), ..Spec::default() }).unwrap());
     let mut session = Engine::cpu_with_threads(threads).unwrap().load(plan.clone()).unwrap();
     let mut weights = vec![0.0; plan.layout.len()];
     crate::rng::fill_normals(1, crate::rng::Stream::InitParameters, 0, 0, &mut weights);

@@ -4,30 +4,8 @@ use std::collections::BTreeMap;
 
 use wgpu::{Adapter, DeviceType};
 
-use crate::engine::DeviceInfo;
+use crate::engine::{AdapterInfo, DeviceInfo};
 use crate::error::{Error, Result};
-
-/// An adapter of this machine, for people.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct AdapterInfo {
-    /// Number of the adapter, for [`crate::engine::Engine::named`].
-    pub index: usize,
-    /// What it would be as an engine.
-    #[serde(flatten)]
-    pub device: DeviceInfo,
-    /// Largest array a kernel can use, in bytes.
-    pub max_array_bytes: u64,
-    /// Memory that a workgroup shares, in bytes.
-    pub workgroup_bytes: u32,
-    /// Most workgroups per dimension of a dispatch.
-    pub max_workgroups: u32,
-    /// Whether values can be passed to kernels without a buffer.
-    pub immediates: bool,
-    /// Limits that decide what kernels can do, by their names in WebGPU.
-    pub limits: BTreeMap<&'static str, u64>,
-    /// Names of everything optional that it can do.
-    pub features: Vec<&'static str>,
-}
 
 /// Every adapter of this machine, in the order in which [`crate::engine::Engine::named`] counts them.
 pub fn adapters() -> Vec<AdapterInfo> {

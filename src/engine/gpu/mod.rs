@@ -50,7 +50,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use adapter::{AdapterInfo, adapters};
+pub use adapter::adapters;
 
 use super::{Backend, DeviceInfo, Engine, Session};
 use crate::error::Result;

@@ -57,7 +57,7 @@ fn wide_networks_backward() {
     let device = device();
     for (dim, width, cond_dim) in [(5, 1, 0), (4, 130, 0), (70, 33, 0), (5, 130, 9), (1, 300, 3)] {
         let kind = if cond_dim > 0 { Kind::Cinn } else { Kind::Flow };
-        let plan = plan(Spec { kind, cond_dim, dim, width, blocks: 1, depth: 1, ..Spec::default() });
+        let plan = plan(Spec { kind, cond_dim, dim, width, blocks: 1, depth: 1.into(), ..Spec::default() });
         let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let s = &plan.stages[0];
         let mut case = Case::new(&plan);

@@ -21,7 +21,7 @@ fn whole_specs() -> Vec<Spec> {
     let of_splines = |kind, size| Spec { coupling, ..spec(kind, size) };
     all.chain([
         // A coupling without recursion: the baseline.
-        Spec { depth: 0, ..spec(Kind::Cinn, (6, 4, Input, Mixing::Fixed)) },
+        Spec { depth: 0.into(), ..spec(Kind::Cinn, (6, 4, Input, Mixing::Fixed)) },
         spec(Kind::Hint, (4, 3, Input, Mixing::Permutation)),
         of_splines(Kind::Cinn, (1, 1, Input, Mixing::Householder)),
         of_splines(Kind::Hint, (2, 3, Output, Mixing::Reverse)),
