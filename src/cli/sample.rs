@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Overwrite;
-use crate::data::table::with_group;
+use crate::data::files::with_group;
 use crate::data::{Table, check_table_output, side_by_side, write_groups, write_table};
 use crate::plan::Kind;
 use crate::{Error, Flow, Result};

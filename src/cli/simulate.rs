@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::Error;
 use crate::Overwrite;
-use crate::data::lens::Outline;
+use crate::data::shapes::lens::Outline;
 use crate::data::{Shapes, check_table_output};
 use clap::{Args, Subcommand};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Columns;
-use crate::data::table;
+use crate::data::files;
 
 /// `data.given`: a text that ends like a table file is one, or names a file that exists and has an extension; other
 /// texts and lists name columns of the table.
@@ -23,7 +23,7 @@ impl Given {
         let path = Path::new(text);
         // A column may have the name of a file by chance, but hardly one with an extension. What cannot be read is told
         // when it is.
-        if table::is_table_file(path) || (path.extension().is_some() && path.is_file()) {
+        if files::is_table_file(path) || (path.extension().is_some() && path.is_file()) {
             Self::File(text.into())
         } else {
             Self::Columns(Columns::of_text(text))

@@ -195,8 +195,8 @@ pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::super::{Columns, Given, Preset};
     use super::*;
-    use crate::data::lens::Outline;
-    use crate::data::units::{Choice, ColumnSetting};
+    use crate::data::columns::units::{Choice, ColumnSetting};
+    use crate::data::shapes::lens::Outline;
 
     #[test]
     fn the_list_is_that_of_the_structs() {

@@ -23,8 +23,8 @@ pub(crate) use layers::Layers;
 pub(crate) use preset::Preset;
 pub(crate) use validate::MOST_THREADS;
 
-use crate::data::lens::Outline;
-use crate::data::units::ColumnSetting;
+use crate::data::columns::units::ColumnSetting;
+use crate::data::shapes::lens::Outline;
 use crate::error::Result;
 pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};

@@ -49,7 +49,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Config, CouplingKind, Data, Depth, Fall, Keep, Memory, Model, Run, ScaleKind, Train};
 use crate::data::Shapes;
-use crate::data::lens::Outline;
+use crate::data::shapes::lens::Outline;
 use crate::data::uci::Uci;
 use crate::plan::{ConditionOn, Kind, Mixing};
 

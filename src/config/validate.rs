@@ -244,7 +244,7 @@ fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> R
 mod tests {
     use super::super::Given;
     use super::super::preset::{Preset, for_tables};
-    use crate::data::units::{Choice, ColumnSetting};
+    use crate::data::columns::units::{Choice, ColumnSetting};
 
     #[test]
     fn starting_values_are_valid() {

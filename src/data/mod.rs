@@ -1,43 +1,29 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
-//! Files are read and written by `table` (formats in `npy` and `csv`), columns are mapped to what networks see by `units`,
-//! which `standardize` is a part of. `shapes` simulates the families of the paper, `lens` and `cross`, as `fourier`
-//! coefficients; `natural` is the shape with which it introduces them. `uci` reads its tabular data sets. Nothing here knows
-//! a device or a model.
+//! A [`Table`] is read and written by `files`; its columns are mapped to what networks see by `columns`. `shapes` simulates the
+//! families of the paper, `uci` reads its tabular data sets. Nothing here knows a device or a model.
 
-pub(crate) mod cross;
-pub(crate) mod csv;
-pub(crate) mod dependence;
-pub(crate) mod fourier;
-mod least_squares;
-pub(crate) mod lens;
-#[cfg(feature = "cli")]
-pub(crate) mod natural;
-pub(crate) mod npy;
-pub(crate) mod plane;
-mod precision;
-pub(crate) mod quantile;
+pub(crate) mod columns;
+pub(crate) mod files;
 mod select;
 pub(crate) mod shapes;
-pub(crate) mod standardize;
 pub(crate) mod table;
-mod text_head;
 pub(crate) mod uci;
-pub(crate) mod units;
 
+pub use columns::units::Choice as ColumnTransform;
 pub use table::Table;
-pub use units::Choice as ColumnTransform;
 
-pub(crate) use npy::write_npy;
+pub(crate) use columns::units::Units;
+pub(crate) use files::npy::write_npy;
+pub(crate) use files::{check_table_output, write_groups, write_table, write_vector};
 pub(crate) use shapes::Shapes;
-pub(crate) use table::{check_table_output, side_by_side, write_groups, write_table, write_vector};
-pub(crate) use units::Units;
+pub(crate) use table::side_by_side;
 
 #[cfg(test)]
 pub(crate) use {
-    csv::write_csv,
-    standardize::Standardizer,
-    units::{Bounds, ColumnSetting},
+    columns::standardize::Standardizer,
+    columns::units::{Bounds, ColumnSetting},
+    files::csv::write_csv,
 };
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.

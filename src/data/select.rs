@@ -1,8 +1,6 @@
 //! Columns of a table by name or number, and its parts: conditions and what is modelled.
 
-use std::path::Path;
-
-use super::table::{Table, read};
+use super::table::Table;
 use crate::error::{Error, Result};
 
 /// Columns of one table: conditions and the others.
@@ -14,26 +12,22 @@ pub(crate) struct Parts {
 }
 
 impl Table {
-    /// Reads the columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses
-    /// them.
-    ///
-    /// # Errors
-    /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or
-    /// in both lists, or none is left.
-    pub(crate) fn read_parts(path: &Path, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {
-        let table = read(path, &|names, dim| parts(names, dim, given, modelled).map(|(y, x)| Some([y, x].concat())))?;
-        // As many as were chosen: none was named twice.
-        let at = given.len();
-        Ok(Parts {
-            given: table.take(&(0..at).collect::<Vec<_>>())?,
-            modelled: table.take(&(at..table.dim()).collect::<Vec<_>>())?,
-        })
+    /// The table of some columns in the given order. Each is a name, or a number counted from 1 as in error messages;
+    /// a name wins over a number.
+    pub fn select<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Self> {
+        self.take(&self.numbers(wanted)?)
     }
 
-    /// As [`Table::read_parts`], of a table in memory.
+    /// The columns, from 0, that [`Table::select`] means.
+    pub fn numbers<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Vec<usize>> {
+        choose(&self.columns, self.dim(), wanted, "data.columns")
+    }
+
+    /// The columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses them.
     ///
     /// # Errors
-    /// Those of [`Table::read_parts`] that are not of reading.
+    /// [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or in both lists, or none
+    /// is left.
     pub(crate) fn parts(&self, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {
         let (y, x) = parts(&self.columns, self.dim(), given, modelled)?;
         Ok(Parts { given: self.take(&y)?, modelled: self.take(&x)? })
@@ -57,7 +51,7 @@ pub(super) fn choose<S: AsRef<str>>(names: &[String], dim: usize, wanted: &[S], 
 }
 
 /// Indices of the columns that [`Table::read_parts`] means.
-fn parts(
+pub(super) fn parts(
     names: &[String],
     dim: usize,
     given: &[String],
@@ -135,12 +129,30 @@ mod tests {
             let text = message(given, modelled);
             assert!(text.contains(key) && text.contains(what), "{text}");
         }
-        // Cells of columns that are in neither part may hold anything.
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.tsv");
-        std::fs::write(&path, "id\tu\tv\nx\t1\t2\ny\t3\t4\n").unwrap();
-        let parts = Table::read_parts(&path, &list(&["v"]), Some(&list(&["u"]))).unwrap();
-        assert_eq!((parts.given.values(), parts.modelled.values()), (&[2.0, 4.0][..], &[1.0, 3.0][..]));
-        assert_eq!((parts.given.file_numbers(), parts.modelled.file_numbers()), (&[3][..], &[2][..]));
+    }
+
+    #[test]
+    fn columns_are_chosen_by_name_before_number() {
+        let t = table();
+        assert_eq!(t.select(&["2", "1"]).unwrap().values(), [3.0, 1.0, 6.0, 4.0]);
+        assert_eq!(t.select(&["2", "1"]).unwrap().columns, ["2", "a"]);
+        assert_eq!(t.select(&["b"]).unwrap().values(), [2.0, 5.0]);
+        assert_eq!(t.select(&["3", "b", "a"]).unwrap().row(1), [6.0, 5.0, 4.0]);
+        let cases = [
+            (vec!["c"], "no column `c`"),
+            (vec!["0"], "no column `0`"),
+            (vec!["4"], "1 to 3"),
+            (vec![], "no column"),
+            (vec!["a", "1"], "a is chosen twice"),
+        ];
+        for (wanted, message) in cases {
+            let error = t.select(&wanted).unwrap_err();
+            assert!(error.to_string().contains(message), "{error}");
+            assert!(matches!(error, Error::Config { .. }), "{error}");
+        }
+        let nameless = Table::new(vec![], 2, vec![1.0, 2.0]).unwrap();
+        assert_eq!(nameless.select(&["2"]).unwrap().values(), [2.0]);
+        assert!(nameless.select(&["x"]).unwrap_err().to_string().contains("no names"));
+        assert_eq!((nameless.column_label(1), t.column_label(1)), ("column 2".to_owned(), "b".to_owned()));
     }
 }

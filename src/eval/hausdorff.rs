@@ -2,7 +2,7 @@
 
 use super::nearest::{Nearest, Polyline};
 use super::polygon::{check_finite, frame};
-use crate::data::fourier::Point;
+use crate::data::shapes::fourier::Point;
 use crate::error::{Error, Result};
 
 /// Error of a distance, against the larger extent of both curves together.

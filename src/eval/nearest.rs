@@ -1,6 +1,6 @@
 //! The point of a closed polyline that is nearest to a given one.
 
-use crate::data::fourier::Point;
+use crate::data::shapes::fourier::Point;
 
 /// Where a closed polyline is nearest to a point.
 #[derive(Debug, Clone, Copy, PartialEq)]

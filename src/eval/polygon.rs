@@ -13,7 +13,7 @@ use i_overlay::core::fill_rule::FillRule;
 use i_overlay::core::overlay_rule::OverlayRule;
 use i_overlay::float::overlay::FloatOverlay;
 
-use crate::data::fourier::Point;
+use crate::data::shapes::fourier::Point;
 use crate::error::{Error, Result};
 
 /// Coordinates up to here have areas that are numbers.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::init::{self, Init};
 use super::{Flow, Memory, ModelFile};
 use crate::config::Model;
-use crate::data::units::Units;
+use crate::data::columns::units::Units;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::plan::{ConditionOn, Depth, Kind, Mixing, Plan, Scale, Spec, Transform, budget};

@@ -2,7 +2,7 @@
 
 use super::programs::Name;
 use super::{Encoded, Flow, add_jacobian, log_density};
-use crate::data::units::Units;
+use crate::data::columns::units::Units;
 use crate::engine::Job;
 use crate::error::{Error, Result};
 use crate::plan::Kind;

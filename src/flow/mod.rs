@@ -32,7 +32,7 @@ pub use crate::plan::{ConditionOn, Depth, Kind, Mixing, Scale, Spec, Spline, Tra
 pub use crate::tape::Memory;
 
 use crate::atomic::Overwrite;
-use crate::data::units::{Conditioned, Units};
+use crate::data::columns::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
 use crate::eval::density::TrainingRows;

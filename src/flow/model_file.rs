@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Evidence;
 use crate::atomic::{Overwrite, write_atomic};
-use crate::data::table::open_regular;
-use crate::data::units::Units;
+use crate::data::columns::units::Units;
+use crate::data::files::open_regular;
 use crate::error::{Error, Result};
 use crate::eval::density::TrainingRows;
 use crate::plan::{Plan, Spec, Tensor, budget};

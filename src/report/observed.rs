@@ -1,8 +1,8 @@
 //! Lines that show beside a curve what was observed of its shape.
 
 use super::Segment;
-use crate::data::fourier::Curve;
-use crate::data::plane::{self, Point, on_circle};
+use crate::data::shapes::fourier::Curve;
+use crate::data::shapes::plane::{self, Point, on_circle};
 
 /// Points of a curve that is looked at.
 const TRACED: usize = 256;

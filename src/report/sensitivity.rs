@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::page::{Label, Page, RED, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
-use crate::data::fourier::Curve;
+use crate::data::shapes::fourier::Curve;
 use crate::error::{Error, Result};
 
 /// What the paper's figure adds to the coefficient from one column to the next.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::page::RASTER;
 use super::*;
-use crate::data::natural;
+use crate::data::shapes::natural;
 
 type Draw = fn(&Path, &[f32], &[f32], usize, &[String]) -> crate::error::Result<()>;
 
@@ -370,10 +370,10 @@ fn jacobians_refuse_what_they_cannot_draw() {
 
 #[test]
 fn sensitivity_of_a_lens() {
-    use crate::data::lens;
+    use crate::data::shapes::lens;
     let (folder, path) = (Folder::new(), Folder::new().path("none"));
     let shape = lens::Lens::of_row(3, 5).coefficients(lens::Outline::Vertices);
-    let names = crate::data::fourier::column_names(lens::ORDER);
+    let names = crate::data::shapes::fourier::column_names(lens::ORDER);
     sensitivity(&folder.path("sensitivity"), &shape, &[1, 4, 8, 13], PAPER_OFFSET, 6, &names).unwrap();
     check(
         &folder.path("sensitivity"),

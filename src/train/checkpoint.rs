@@ -19,7 +19,7 @@ use super::best::Best;
 use super::cooldown::Cooldown;
 use super::training_loop::{Position, Retries, State};
 use crate::atomic::{Overwrite, write_atomic};
-use crate::data::units::Units;
+use crate::data::columns::units::Units;
 use crate::engine::{DeviceInfo, Skips};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::{Config, Given, keys};
 use crate::data::Table;
-use crate::data::units::{ColumnSetting, Units};
+use crate::data::columns::units::{ColumnSetting, Units};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 

@@ -10,7 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, CouplingKind, Preset, Train, preset};
 use crate::data::Shapes;
-use crate::data::units::{ColumnSetting, Conditioned, Units, Wishes};
+use crate::data::columns::units::{ColumnSetting, Conditioned, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;

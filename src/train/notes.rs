@@ -5,7 +5,7 @@ mod relations;
 use super::columns::RowColumns;
 pub(super) use relations::of_relations;
 
-use crate::data::units::{Choice, Chosen, Regressed};
+use crate::data::columns::units::{Choice, Chosen, Regressed};
 use crate::plan::Kind;
 
 /// Fewer training rows than these teach nothing.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hintflow::data::cross::Cross;
-use hintflow::data::lens::{self, Lens, Outline};
+use hintflow::data::shapes::cross::Cross;
+use hintflow::data::shapes::lens::{self, Lens, Outline};
 use hintflow::data::{Shapes, TEST_FIRST_ROW, Table, write_csv, write_npy};
 use hintflow::error::Error;
 use hintflow::rng::{Counter, Stream};

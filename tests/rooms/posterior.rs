@@ -4,7 +4,7 @@
 use crate::rooms::common::engines;
 use hintflow::Flow;
 use hintflow::config::{Columns, Config, Given, preset};
-use hintflow::data::units::Regression;
+use hintflow::data::columns::units::Regression;
 use hintflow::data::{Table, Units};
 use hintflow::flow::FlowBuilder;
 use hintflow::plan::Kind;

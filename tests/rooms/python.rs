@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::rooms::common::compare::{Tolerance, assert_close};
 use crate::rooms::common::fixture::{FIXTURES, Fixture, SPLINE_FIXTURES, folder, read};
-use hintflow::data::units::{Regression, Wishes};
+use hintflow::data::columns::units::{Regression, Wishes};
 use hintflow::data::{Bounds, ColumnSetting, Units, write_table};
 use hintflow::{Engine, Flow};
 

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 use super::pickle::{Id, Object, Pickle};
-use crate::data::npy::Item;
-use crate::data::table::narrow;
+use crate::data::files::narrow;
+use crate::data::files::npy::Item;
 
 /// A column of a table.
 #[derive(Debug)]

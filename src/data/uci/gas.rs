@@ -17,8 +17,8 @@ use super::pickle::Pickle;
 use super::random_state::RandomState;
 use super::source::Layout;
 use super::{Uci, Values};
-use crate::data::npy;
-use crate::data::table::open_regular;
+use crate::data::files::npy;
+use crate::data::files::open_regular;
 use crate::error::{Error, Result};
 
 /// Columns that are no sensors.

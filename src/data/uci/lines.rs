@@ -5,8 +5,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::data::csv;
-use crate::data::table::open_regular;
+use crate::data::files::csv;
+use crate::data::files::open_regular;
 use crate::error::{Error, Result};
 
 /// Bytes read at a time.

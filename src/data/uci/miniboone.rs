@@ -14,7 +14,7 @@ use super::gas::keep;
 use super::lines::Lines;
 use super::source::Layout;
 use super::{Uci, Values};
-use crate::data::npy;
+use crate::data::files::npy;
 use crate::error::{Error, Result};
 
 const VARIABLES: usize = 50;

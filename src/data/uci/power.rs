@@ -15,7 +15,7 @@ use super::lines::{Line, Lines};
 use super::random_state::RandomState;
 use super::source::Layout;
 use super::{Uci, Values};
-use crate::data::npy;
+use crate::data::files::npy;
 use crate::error::{Error, Result};
 
 const HEADER: [&str; 9] = [

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Source;
-use super::mixing::Applied;
+use super::compiled::{Compiled, Source};
+use super::mixing::{Applied, vectors};
 use super::profile::Clock;
-use super::session::{Compiled, vectors};
 use crate::buffer::Buffer;
 use crate::kernel::dropout::Dropout;
 use crate::kernel::memory::Floats;

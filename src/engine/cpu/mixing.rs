@@ -8,6 +8,12 @@ use crate::kernel::reflect::{APPLY_SCRATCH, Reflections, by_blocks};
 use crate::plan::Mix;
 use crate::program::{Op, Program, StepOp};
 
+/// Where the reflection vectors of a mixing lie.
+pub(super) fn vectors(mix: &Mix) -> Option<Range<usize>> {
+    let len = (mix.dim * mix.dim) as usize;
+    mix.reflections.map(|at| at as usize..at as usize + len)
+}
+
 /// The mixings of a program whose reflections are applied to the samples. They need no Q.
 pub(super) struct Applied {
     /// By mixing.

@@ -3,6 +3,8 @@
 //! How a batch is cut depends on the model and the batch size, never on the number of threads, and partial gradients
 //! are grouped by row: the same bits come out of 1 thread and of 64.
 
+mod arrays;
+mod compiled;
 mod execute;
 mod mixing;
 mod profile;
@@ -12,8 +14,6 @@ mod trim;
 mod update;
 
 use std::sync::Arc;
-
-use session::Source;
 
 use super::{Backend, DeviceInfo, Engine, Session};
 use crate::error::{Error, Result};

@@ -5,14 +5,16 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::arrays::zeros;
+use super::compiled::{Compiled, Source};
 use super::execute::{Model, Place};
-use super::mixing::{Applied, each_part};
+use super::mixing::{Applied, each_part, vectors};
 use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use super::trim::trim;
 use super::update::Optimizer;
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, Skips, StepJob, Values};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::memory::Floats;
 use crate::kernel::reflect::Reflections;
 use crate::kernel::{Gradients, Tile};
@@ -46,39 +48,6 @@ enum Known {
     Reflections,
     /// Every Q, too.
     Whole,
-}
-
-pub(super) struct Compiled {
-    pub(super) program: Program,
-    /// Whether the first tile of a group writes its gradients. Where not every gradient is written, or one twice, they
-    /// are cleared and added to.
-    first_writes: bool,
-    /// The operations that are shortened.
-    pub(super) short: Vec<bool>,
-    pub(super) applied: Applied,
-    /// Arenas that no thread uses at the moment.
-    idle: Mutex<Vec<Tile>>,
-}
-
-/// Where the samples of a batch come from.
-pub(super) enum Source<'a> {
-    /// The caller's inputs.
-    Job(&'a Job<'a>),
-    /// Rows of the resident data.
-    Batch(&'a StepJob),
-}
-
-impl Compiled {
-    /// Lends an arena for `rows` samples. Arenas are made on first use and kept.
-    fn with_tile<R>(&self, capacity: usize, rows: usize, f: impl FnOnce(&mut Tile) -> R) -> R {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle().pop().filter(|tile| tile.capacity() >= capacity);
-        let mut tile = kept.unwrap_or_else(|| Tile::new(self.program.arena_rows, capacity));
-        tile.set_rows(rows);
-        let result = f(&mut tile);
-        idle().push(tile);
-        result
-    }
 }
 
 impl CpuSession {
@@ -269,20 +238,6 @@ impl CpuSession {
             Values::Averages => &mut self.optimizer.averages,
         }
     }
-}
-
-/// Zeros, or an error where memory does not suffice.
-pub(super) fn zeros(len: usize, what: &str) -> Result<Floats> {
-    Floats::zeroed(len).ok_or_else(|| {
-        let needed = Some((len * size_of::<f32>()) as u64);
-        Error::OutOfMemory { what: format!("no room for {what}"), needed, available: None }
-    })
-}
-
-/// Where the reflection vectors of a mixing lie.
-pub(super) fn vectors(mix: &Mix) -> Option<std::ops::Range<usize>> {
-    let len = (mix.dim * mix.dim) as usize;
-    mix.reflections.map(|at| at as usize..at as usize + len)
 }
 
 /// Cuts every output into the pieces of the tiles: for each tile one slice per output, which its thread locks.

@@ -11,7 +11,7 @@ use crate::kernel::memory::Floats;
 use crate::optim::AdamStep;
 use crate::plan::Layout;
 
-use super::session::zeros;
+use super::arrays::zeros;
 
 /// Weights of one task of the parallel update. The order of the norm's sum depends on it.
 const SLICE: usize = 1 << 13;

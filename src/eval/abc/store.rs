@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Abc, Accepted, Distance, Simulator};
 use crate::atomic::Overwrite;
-use crate::data::{npy::read_npy, write_npy};
+use crate::data::files::npy::read_npy;
+use crate::data::write_npy;
 use crate::error::{Error, Result};
 
 impl Accepted {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::*;
 use crate::Overwrite;
 use crate::data::Shapes;
-use crate::data::lens::{self, Outline};
+use crate::data::shapes::lens::{self, Outline};
 use crate::data::{POOL_FIRST_ROW, write_npy};
 use crate::rng::{Counter, Stream};
 

@@ -15,8 +15,8 @@ use super::super::nearest::Polyline;
 use super::super::polygon::frame;
 use super::least_squares::{Minimum, Problem, Squares, minimize};
 use super::{Fit, Rules, check_curve};
-use crate::data::fourier::{Curve, Point};
-use crate::data::lens::{CHORD, DISTANCE, HALF_CHORD, Lens, Outline, RADIUS, SECOND};
+use crate::data::shapes::fourier::{Curve, Point};
+use crate::data::shapes::lens::{CHORD, DISTANCE, HALF_CHORD, Lens, Outline, RADIUS, SECOND};
 use crate::error::Result;
 
 /// Points of the curve that are compared.
@@ -149,7 +149,7 @@ fn nearest(p: Point) -> (Point, Option<Point>) {
 mod tests {
     use super::super::least_squares::gradient_error;
     use super::*;
-    use crate::data::fourier::coefficients;
+    use crate::data::shapes::fourier::coefficients;
     use crate::rng::{Counter, Stream};
 
     fn turn_between(a: f64, b: f64) -> f64 {

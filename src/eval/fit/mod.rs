@@ -34,7 +34,7 @@ use rayon::prelude::*;
 use super::hausdorff::hausdorff;
 use super::polygon::{check_finite, iou};
 use crate::data::Shapes;
-use crate::data::fourier::{Curve, Point, order_of};
+use crate::data::shapes::fourier::{Curve, Point, order_of};
 use crate::error::{Error, Result};
 
 /// Which shapes count as true ones.

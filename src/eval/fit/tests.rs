@@ -1,8 +1,8 @@
 //! Fits of true shapes against the best that curves of their order allow, and of curves that are no shapes.
 
 use super::*;
-use crate::data::fourier::{coefficients, dim};
-use crate::data::lens::{self, Lens, Outline};
+use crate::data::shapes::fourier::{coefficients, dim};
+use crate::data::shapes::lens::{self, Lens, Outline};
 use crate::rng::{Counter, Stream, fill_normals};
 
 const LENS: Shapes = Shapes::Lens(Outline::Vertices);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::data::{Shapes, TEST_FIRST_ROW, natural};
+use crate::data::shapes::natural;
+use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::paper::lab::Lab;
 use crate::paper::model::Model;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::data::fourier::Curve;
+use crate::data::shapes::fourier::Curve;
 use crate::data::{Shapes, TEST_FIRST_ROW};
 use crate::error::Result;
 use crate::eval::correlation::Correlation;

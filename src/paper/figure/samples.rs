@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::config::Preset;
 use crate::data::Shapes;
-use crate::data::fourier::Curve;
+use crate::data::shapes::fourier::Curve;
 
 use crate::error::{Error, Result};
 use crate::eval::correlation::Correlation;

@@ -2,7 +2,7 @@
 
 use super::{Dataset, RowColumns, Rows};
 use crate::config::preset::for_tables;
-use crate::data::units::{Bounds, Choice, ColumnSetting};
+use crate::data::columns::units::{Bounds, Choice, ColumnSetting};
 use crate::data::{Table, side_by_side};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;

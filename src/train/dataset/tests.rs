@@ -5,7 +5,7 @@ use crate::Overwrite;
 use crate::config::Given;
 use crate::config::preset::for_tables;
 use crate::data::Bounds;
-use crate::data::lens::Outline;
+use crate::data::shapes::lens::Outline;
 use std::path::Path;
 
 fn table(folder: &Path, rows: usize) -> Config {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::data::Shapes;
-use crate::data::fourier::Curve;
+use crate::data::shapes::fourier::Curve;
 use crate::error::Result;
 use crate::flow::{Flow, Lanes};
 use crate::report::{Outline, cross_axes, lens_diameters, outlines, single_precision};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::super::columns::RowColumns;
 use super::{NAMED, file_row};
-use crate::data::dependence::{self, Dependent};
+use crate::data::columns::dependence::{self, Dependent};
 use crate::plan::Kind;
 
 /// Relations that are written out.

@@ -1,7 +1,7 @@
 //! The dominant straight line of a curve.
 
 use super::super::super::polygon::frame;
-use crate::data::fourier::Point;
+use crate::data::shapes::fourier::Point;
 
 /// Points that propose lines; every two of them propose one.
 const PROPOSING: usize = 64;

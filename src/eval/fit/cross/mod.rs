@@ -25,8 +25,8 @@ use super::super::nearest::Polyline;
 use super::super::polygon::frame;
 use super::least_squares::{Problem, Squares, minimize};
 use super::{Fit, Rules, check_curve};
-use crate::data::cross::{LENGTH, SHIFT, WIDTH};
-use crate::data::fourier::{Curve, Point};
+use crate::data::shapes::cross::{LENGTH, SHIFT, WIDTH};
+use crate::data::shapes::fourier::{Curve, Point};
 use crate::error::Result;
 
 /// Points of the curve that are compared.
@@ -139,7 +139,7 @@ impl Problem<PARAMETERS> for CrossProblem<'_> {
 pub(super) mod tests {
     use super::super::least_squares::gradient_error;
     use super::*;
-    use crate::data::fourier::coefficients;
+    use crate::data::shapes::fourier::coefficients;
     use crate::rng::{Counter, Stream};
 
     /// A shape of the data set and the outline whose coefficients are its row: from the vertex nearest to the upper

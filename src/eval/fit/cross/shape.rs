@@ -6,7 +6,7 @@
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-use crate::data::fourier::Point;
+use crate::data::shapes::fourier::Point;
 
 /// The nine parameters of a Cross. Of each pair the first is bar 1's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,7 +115,7 @@ pub(super) mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::data::cross::{LENGTH, SHIFT, WIDTH};
+    use crate::data::shapes::cross::{LENGTH, SHIFT, WIDTH};
     use crate::eval::polygon::{area, iou, overlap};
     use crate::rng::{Counter, Stream};
 

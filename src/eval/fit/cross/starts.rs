@@ -4,8 +4,8 @@ use std::f64::consts::FRAC_PI_2;
 
 use super::angle::dominant;
 use super::shape::PARAMETERS;
-use crate::data::cross::{LENGTH, WIDTH};
-use crate::data::fourier::Point;
+use crate::data::shapes::cross::{LENGTH, WIDTH};
+use crate::data::shapes::fourier::Point;
 
 /// Angles at which a layout by area is tried, besides that of the dominant line: even steps of a quarter turn.
 const ANGLES: usize = 12;

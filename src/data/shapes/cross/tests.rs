@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::data::fourier::Curve;
+use crate::data::shapes::fourier::Curve;
 
 fn area(points: &[Point]) -> f64 {
     let next = points.iter().cycle().skip(1);

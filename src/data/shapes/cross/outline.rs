@@ -1,7 +1,7 @@
 //! Geometry of the Cross in the frame of its bars: they cross at the origin, bar 1 lies along x and bar 2 along y.
 
 use super::Bar;
-use crate::data::plane::Point;
+use crate::data::shapes::plane::Point;
 
 /// Corners of the union of two bars, counter-clockwise from the one nearest to the upper corner of bar 1's right end.
 ///

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use super::precision::Precision;
 #[cfg(test)]
-use super::table::ALL;
-use super::table::{Choice, Table, check_shape, narrow, open_regular};
+use super::source::ALL;
+use super::source::{Choice, narrow, open_regular};
 use super::text_head;
 use crate::atomic::{Overwrite, write_atomic};
+use crate::data::table::{Table, check_shape};
 use crate::error::{Error, Result};
 
 /// Reads a text table.
@@ -183,7 +184,7 @@ fn header(record: &::csv::ByteRecord, path: &Path) -> Result<Vec<String>> {
 }
 
 /// The value of a cell as it is written and rounded, or what is wrong with it.
-pub(super) fn number(cell: &[u8]) -> Result<(f64, f32), String> {
+pub(in crate::data) fn number(cell: &[u8]) -> Result<(f64, f32), String> {
     let text = std::str::from_utf8(cell).map_err(|_| "not UTF-8 text".to_owned())?.trim();
     if text.is_empty() {
         return Err("the cell is empty".into());

@@ -113,7 +113,7 @@ impl Standardizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::units::Units;
+    use crate::data::columns::units::Units;
     use crate::rng::{Stream, fill_normals};
 
     /// Columns of very different places and scales, one of them constant.

@@ -3,8 +3,8 @@
 use approx::assert_relative_eq;
 
 use super::*;
-use crate::data::standardize::Standardizer;
-use crate::data::units::{Asinh, Bounds, Transform};
+use crate::data::columns::standardize::Standardizer;
+use crate::data::columns::units::{Asinh, Bounds, Transform};
 use crate::rng::fill_normals;
 
 /// Rows [y, x] of two conditions: a column that is linear in them, one of few values and one of ends that do not move

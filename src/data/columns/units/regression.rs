@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Units;
-use crate::data::least_squares::{Linear, Regressors};
+use crate::data::columns::least_squares::{Linear, Regressors};
 use crate::error::Result;
 use crate::rng::{self, Stream};
 

@@ -3,15 +3,21 @@
 //! Row i of a seed is a function of (seed, i) alone: any number of threads, any cut into calls, and with or without
 //! observations. What a family draws is its own concern ([`lens`], [`cross`]); here are only rows.
 
+pub(crate) mod cross;
+pub(crate) mod fourier;
+pub(crate) mod lens;
+#[cfg(feature = "cli")]
+pub(crate) mod natural;
+pub(crate) mod plane;
+
 use rayon::prelude::*;
 
-use super::cross::{self, Cross};
-use super::fourier;
-use super::lens::{self, Lens, Outline};
-use super::plane::Point;
 use super::table::Table;
 use crate::error::{Error, Result};
 use crate::rng::{Counter, Stream};
+use cross::Cross;
+use lens::{Lens, Outline};
+use plane::Point;
 
 /// Deviation of the noise on each observation (paper, "Bayesian Inference on Fourier Shapes").
 pub(crate) const OBSERVATION_NOISE: f64 = 1.0 / 20.0;

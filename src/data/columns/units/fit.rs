@@ -9,7 +9,7 @@ use super::rule::{self, Core};
 use super::softplus::Softplus;
 use super::transform::Transform;
 use super::{Bounds, Standardizer, Units};
-use crate::data::quantile::quantile;
+use crate::data::columns::quantile::quantile;
 use crate::error::Result;
 
 /// Rows whose values are sorted, spread over all of them.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::Outline;
-use crate::data::plane::{Point, on_circle, turn};
+use crate::data::shapes::plane::{Point, on_circle, turn};
 
 /// Distance of the centres and radius of circle 2, both in radii of circle 1.
 pub(crate) const DISTANCE: f64 = 2.4;

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::transform::{Map, is_place, is_scale};
-use crate::data::quantile::{middle_rank, normal_cdf, normal_quantile};
+use crate::data::columns::quantile::{middle_rank, normal_cdf, normal_quantile};
 
 /// Most knots.
 const KNOTS: usize = 64;

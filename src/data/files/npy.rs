@@ -8,8 +8,9 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::precision::Precision;
-use super::table::{ALL, Choice, Table, narrow, open_regular};
+use super::source::{ALL, Choice, narrow, open_regular};
 use crate::atomic::{Overwrite, write_atomic};
+use crate::data::table::{Table, check_shape};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -31,7 +32,7 @@ struct Header {
 
 /// Type of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Item {
+pub(in crate::data) struct Item {
     /// `f`, `i`, `u` or `b`.
     kind: u8,
     size: usize,
@@ -132,7 +133,10 @@ fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &
 
 /// Some columns of an array, row by row and unrounded, as their number and their values; `choice` is told the number of
 /// all. For values that are computed with before they are rounded.
-pub(super) fn read_unrounded(path: &Path, choice: impl Fn(usize) -> Result<Vec<usize>>) -> Result<(usize, Vec<f64>)> {
+pub(in crate::data) fn read_unrounded(
+    path: &Path,
+    choice: impl Fn(usize) -> Result<Vec<usize>>,
+) -> Result<(usize, Vec<f64>)> {
     let (file, length) = open_regular(path)?;
     let mut input = BufReader::with_capacity(CHUNK, file);
     let header = read_header(&mut input, length, path)?;
@@ -184,7 +188,7 @@ fn read_as<T: Copy + Default>(
 
 impl Item {
     /// `<f4` and so on.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(in crate::data) fn parse(text: &str) -> Result<Self, String> {
         let unsupported =
             || format!("numbers of type '{text}' are not supported; save the array as float32 or float64");
         let [order, kind, size @ ..] = text.as_bytes() else { return Err(unsupported()) };
@@ -204,12 +208,12 @@ impl Item {
     }
 
     /// Bytes of one item.
-    pub(super) fn size(self) -> usize {
+    pub(in crate::data) fn size(self) -> usize {
         self.size
     }
 
     /// Function from the bytes of one item to its value.
-    pub(super) fn decoder(self) -> fn(&[u8]) -> f64 {
+    pub(in crate::data) fn decoder(self) -> fn(&[u8]) -> f64 {
         /// Bytes in little-endian order; callers pass exactly `N`.
         fn ordered<const N: usize, const BIG: bool>(bytes: &[u8]) -> [u8; N] {
             let mut array = [0; N];
@@ -359,7 +363,7 @@ fn parse(text: &[u8]) -> Result<(Item, bool, Vec<u64>), String> {
 
 /// Writes `rows` x `columns` values as little-endian float32 in row order (version 1.0 of the format).
 pub(crate) fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], overwrite: Overwrite) -> Result<()> {
-    super::table::check_shape(rows, columns, values)?;
+    check_shape(rows, columns, values)?;
     write(path, &format!("({rows}, {columns})"), values, overwrite)
 }
 

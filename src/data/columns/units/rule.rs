@@ -18,7 +18,7 @@ use super::asinh::Asinh;
 use super::choice::Choice;
 use super::softplus::Softplus;
 use super::transform::{Map as _, Transform};
-use crate::data::quantile::{normal_quantile, quantile, spread};
+use crate::data::columns::quantile::{normal_quantile, quantile, spread};
 
 /// A value this many times as far from the middle as all nearer ones is behind a gap.
 const GAP: f64 = 5.0;

@@ -1,0 +1,227 @@
+//! Tables as files: [`npy`] arrays and [`csv`] texts, read and written by the extension of their names.
+
+pub(crate) mod csv;
+pub(crate) mod npy;
+mod precision;
+mod source;
+mod text_head;
+
+use std::cell::RefCell;
+use std::path::Path;
+
+pub(super) use source::narrow;
+pub(crate) use source::open_regular;
+
+use super::select::{Parts, choose, parts};
+use super::table::{Table, check_shape};
+use crate::atomic::Overwrite;
+use crate::error::{Error, Result};
+use source::{ALL, Choice};
+
+/// The extensions that [`Table::write`] knows, for messages.
+const WRITTEN: &str = ".npy or .csv";
+/// The extensions of other text tables that [`Table::read`] knows.
+const TEXTS: [&str; 3] = ["txt", "tsv", "dat"];
+
+impl Table {
+    /// Reads a file by its extension: `.npy`, or the text tables `.csv`, `.txt`, `.tsv` and `.dat`.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        read(path.as_ref(), ALL)
+    }
+
+    /// Reads some columns of a file, as [`Table::select`] chooses them. The others may hold anything.
+    pub fn read_columns<S: AsRef<str>>(path: impl AsRef<Path>, wanted: &[S]) -> Result<Self> {
+        read(path.as_ref(), &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
+    }
+
+    /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all
+    /// names of the file.
+    pub fn read_named(path: impl AsRef<Path>, wanted: &[String]) -> Result<(Self, Vec<String>)> {
+        let all = RefCell::new(Vec::new());
+        let table = read(path.as_ref(), &|names, _| {
+            all.replace(names.to_vec());
+            let index = |name| names.iter().position(|n| n == name);
+            Ok(if wanted.is_empty() { None } else { wanted.iter().map(index).collect() })
+        })?;
+        Ok((table, all.into_inner()))
+    }
+
+    /// Writes a file by its extension. Only `.csv` keeps the names.
+    pub fn write(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
+        write_table(path.as_ref(), &self.columns, self.rows, self.dim(), self.values(), overwrite)
+    }
+
+    /// Reads the columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses
+    /// them.
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or
+    /// in both lists, or none is left.
+    pub(crate) fn read_parts(path: &Path, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {
+        let table = read(path, &|names, dim| parts(names, dim, given, modelled).map(|(y, x)| Some([y, x].concat())))?;
+        // As many as were chosen: none was named twice.
+        let at = given.len();
+        Ok(Parts {
+            given: table.take(&(0..at).collect::<Vec<_>>())?,
+            modelled: table.take(&(at..table.dim()).collect::<Vec<_>>())?,
+        })
+    }
+}
+
+fn read(path: &Path, choice: Choice<'_>) -> Result<Table> {
+    match Format::read_of(path)? {
+        Format::Npy => npy::read_chosen(path, choice),
+        Format::Csv => csv::read_chosen(path, choice),
+    }
+}
+
+/// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or
+/// has one name a column.
+pub(crate) fn write_table(
+    path: &Path,
+    names: &[String],
+    rows: usize,
+    columns: usize,
+    values: &[f32],
+    overwrite: Overwrite,
+) -> Result<()> {
+    match Format::of(path)? {
+        Format::Npy => npy::write_npy(path, rows, columns, values, overwrite),
+        Format::Csv => csv::write_csv(path, names, rows, columns, values, overwrite),
+    }
+}
+
+/// Writes the rows of several groups of `rows` rows each: `.npy` gets an array (groups, rows, columns), `.csv` a first
+/// column `name` with the number of the group, from 1.
+pub(crate) fn write_groups(
+    path: &Path,
+    name: &str,
+    names: &[String],
+    [groups, rows, columns]: [usize; 3],
+    values: &[f32],
+    overwrite: Overwrite,
+) -> Result<()> {
+    check_shape(groups * rows, columns, values)?;
+    match Format::of(path)? {
+        Format::Npy => npy::write_npy_groups(path, [groups, rows, columns], values, overwrite),
+        Format::Csv => {
+            let (names, values) = with_group(name, names, rows, columns, values);
+            csv::write_csv(path, &names, groups * rows, columns + 1, &values, overwrite)
+        }
+    }
+}
+
+/// Rows of groups of `rows` rows with the number of the group, from 1, as their first column.
+pub(crate) fn with_group(
+    name: &str,
+    names: &[String],
+    rows: usize,
+    columns: usize,
+    values: &[f32],
+) -> (Vec<String>, Vec<f32>) {
+    let unnamed = || (1..=columns).map(|i| format!("x{i}")).collect();
+    let names = if names.is_empty() { unnamed() } else { names.to_vec() };
+    let names = std::iter::once(name.to_owned()).chain(names).collect();
+    let number = |row: usize| (row / rows + 1) as f32;
+    let rows = values.chunks_exact(columns).enumerate();
+    (names, rows.flat_map(|(i, row)| std::iter::once(number(i)).chain(row.iter().copied())).collect())
+}
+
+/// Writes one number a row: `.npy` gets one dimension, `.csv` a column of that name.
+pub(crate) fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
+    match Format::of(path)? {
+        Format::Npy => npy::write_npy_vector(path, values, overwrite),
+        Format::Csv => csv::write_csv(path, &[name.into()], values.len(), 1, values, overwrite),
+    }
+}
+
+/// Fails as [`write_table`] would if a file of that name must not be written, before any work is spent on its content.
+pub(crate) fn check_table_output(path: &Path, overwrite: Overwrite) -> Result<()> {
+    Format::of(path)?;
+    crate::atomic::check_output(path, overwrite)
+}
+
+/// File formats of tables.
+#[derive(Clone, Copy)]
+enum Format {
+    Npy,
+    Csv,
+}
+
+impl Format {
+    /// That of a file to write. A name of another kind is no fault of a file, which need not exist, but of who gave it.
+    fn of(path: &Path) -> Result<Self> {
+        let what = match extension(path).as_deref() {
+            Some("npy") => return Ok(Self::Npy),
+            Some("csv") => return Ok(Self::Csv),
+            Some(other) => format!("tables are written as {WRITTEN}, not as .{other}"),
+            None => format!("the name of a table to write ends in {WRITTEN}"),
+        };
+        Err(Error::config(path.display().to_string(), what))
+    }
+
+    /// That of a file to read: text tables have several names.
+    fn read_of(path: &Path) -> Result<Self> {
+        let extension = extension(path);
+        let is_text = extension.as_deref().is_some_and(|extension| TEXTS.contains(&extension));
+        if is_text {
+            return Ok(Self::Csv);
+        }
+        Self::of(path).map_err(|_| {
+            let texts = TEXTS.map(|extension| format!(".{extension}")).join(", ");
+            let got = extension.map_or("a name without one".into(), |extension| format!(".{extension}"));
+            Error::format(path, format!("tables are read from {WRITTEN} or, as other texts, {texts}; not from {got}"))
+        })
+    }
+}
+
+fn extension(path: &Path) -> Option<String> {
+    path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
+}
+
+/// Whether the name of a file is that of a table that can be read.
+pub(crate) fn is_table_file(path: &Path) -> bool {
+    Format::read_of(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_without_the_other_columns() {
+        let list = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        // Cells of columns that are in neither part may hold anything.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.tsv");
+        std::fs::write(&path, "id\tu\tv\nx\t1\t2\ny\t3\t4\n").unwrap();
+        let parts = Table::read_parts(&path, &list(&["v"]), Some(&list(&["u"]))).unwrap();
+        assert_eq!((parts.given.values(), parts.modelled.values()), (&[2.0, 4.0][..], &[1.0, 3.0][..]));
+        assert_eq!((parts.given.file_numbers(), parts.modelled.file_numbers()), (&[3][..], &[2][..]));
+    }
+
+    #[test]
+    fn extensions_choose_the_format() {
+        for name in ["a.npy", "b.CSV", "c.txt", "d.TSV", "e.dat"] {
+            assert!(
+                matches!(Table::read(name), Err(Error::Io { action: "read", path, .. }) if path == Path::new(name))
+            );
+        }
+        for name in ["a.npz", "a.parquet", "a", ".npy", ""] {
+            let error = Table::read(name).unwrap_err().to_string();
+            assert!(error.contains(".npy or .csv") && error.contains(".txt, .tsv, .dat"), "{error}");
+        }
+        // Text tables of other names are read, but not written.
+        for name in ["a.npz", "a.txt", "a.tsv", "a", ".npy", ""] {
+            assert!(
+                Table::new(vec![], 1, vec![1.0])
+                    .unwrap()
+                    .write(name, Overwrite::No)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(".npy or .csv")
+            );
+            assert!(matches!(check_table_output(Path::new(name), Overwrite::No), Err(Error::Config { .. })));
+        }
+    }
+}
