@@ -27,6 +27,7 @@ use crate::program::{MixId, Op, Program, StageId, StepOp};
 /// What is kept of the activations for the backward pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Memory {
     /// The activations of all blocks. An engine may compute some of those inside of networks again nevertheless, where
     /// that takes less time than to keep them.

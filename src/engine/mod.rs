@@ -39,6 +39,7 @@ impl fmt::Debug for Engine {
 
 /// What a device is, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// "cpu" for the native engine, "gpu" for everything behind wgpu.
     pub engine: &'static str,
@@ -57,6 +58,7 @@ pub struct DeviceInfo {
 
 /// An adapter of this machine, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct AdapterInfo {
     /// Number of the adapter, for [`crate::engine::Engine::named`].
     pub index: usize,
@@ -103,6 +105,7 @@ impl Engine {
 
 /// The most bytes that a model has held on its device, by what they are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Footprint {
     /// Weights, and the tables that say where they are.
     pub weights: usize,

@@ -1,6 +1,7 @@
 //! A conditional model with its conditions: z = T(x | y), p(x | y) (docs/model.md, Lanes).
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::programs::Name;
 use super::{Encoded, Flow, add_jacobian, log_density};
@@ -12,6 +13,7 @@ use crate::plan::Kind;
 ///
 /// Of a `cinn` that is the model itself, of a `hint` its x lane: the posterior. Rows of x belong to the observations
 /// one by one; a single observation stands for any number of rows.
+#[derive(Clone)]
 pub struct Conditional<'a> {
     pub(super) flow: &'a Flow,
     /// Conditions in the user's units, row-major (rows, C); empty for an unconditional flow.
@@ -22,6 +24,12 @@ pub struct Conditional<'a> {
     observations: Option<usize>,
     /// Number of the first observation.
     first: u32,
+}
+
+impl fmt::Debug for Conditional<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conditional").field("flow", self.flow).field("observations", &self.observations()).finish()
+    }
 }
 
 impl Flow {

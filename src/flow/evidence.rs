@@ -12,6 +12,7 @@ const SHARES: [f64; 14] = [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0
 
 /// Quantiles of `log p(y)` over the rows that a `hint` was trained on, in nats and the user's units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Evidence {
     /// Shares of the rows.
     pub shares: Vec<f64>,

@@ -148,7 +148,7 @@ fn protocols_that_leave_nothing_are_refused() {
         Protocol { draws: 299, ..SMALL },
     ];
     for protocol in broken {
-        assert!(matches!(protocol.check(true), Err(Error::Config { .. })), "{protocol:?}");
+        assert!(matches!(protocol.check(true), Err(Error::Argument { .. } | Error::Config { .. })), "{protocol:?}");
     }
     Protocol { draws: 299, ..SMALL }.check(false).unwrap();
     let no_mmd = Protocol { batches: 0, draws: 0, ..SMALL };

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 /// Kind of model (docs/model.md, Lanes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Kind {
     /// Unconditional normalizing flow z = T(x).
     #[default]
@@ -34,6 +35,7 @@ impl Kind {
 /// What the networks of a node see of its upper columns (docs/model.md, Recursion).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ConditionOn {
     /// The upper columns as they entered the block: the paper's equation. All networks of a block are independent.
     #[default]
@@ -45,6 +47,7 @@ pub enum ConditionOn {
 /// Orthogonal map at the head of a block (docs/model.md, Mixing).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Mixing {
     /// A random orthogonal matrix that is not trained.
     #[default]
@@ -63,6 +66,7 @@ pub enum Mixing {
 /// Log-scale of the affine coupling as a function of the network's output (docs/model.md, Couplings).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Scale {
     /// `sigma(a) = slope * atan(a)`: bounded by `slope * pi / 2` in both directions.
     Atan {
@@ -90,6 +94,7 @@ impl Default for Scale {
 /// What a coupling does to each of its lower columns, by parameters that its networks compute of the upper ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Transform {
     /// `v exp(sigma(s)) + t`, the paper's.
     #[default]
@@ -187,6 +192,7 @@ impl Transform {
 
 /// A model, before any weight exists. Serialises to the JSON of the model file (docs/model.md, Model file).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Spec {
     /// Kind of model.
     pub kind: Kind,

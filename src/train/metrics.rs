@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 
 /// What a training reports at the end of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EpochReport {
     /// The epoch, counted from 1.
     pub epoch: u64,

@@ -31,6 +31,7 @@ const MOST_SKIPS: u32 = 5;
 
 /// Where a training is, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Epoch that is being trained, counted from 1.
     pub epoch: u64,

@@ -1,5 +1,6 @@
 //! Tests of whole rooms of the crate, which see what users do not: part of the library's own test binary.
 
+mod circles;
 #[path = "../it/common/mod.rs"]
 mod common;
 mod data;

@@ -304,7 +304,7 @@ mod tests {
         for shapes in FAMILIES {
             for n in [0, usize::MAX, usize::MAX / 40] {
                 let error = shapes.generate(n, 0, 0).unwrap_err();
-                assert!(matches!(&error, Error::Config { key, .. } if key == "n"), "{error}");
+                assert!(matches!(&error, Error::Argument { name, .. } if name == "n"), "{error}");
                 assert!(shapes.generate_with_observations(n, 0, 0).is_err());
             }
         }

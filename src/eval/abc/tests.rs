@@ -219,9 +219,9 @@ fn impossible_requests_are_errors() {
         Abc { draws, keep, distance: Distance::Euclidean }.run(&pool, observations, &mut quiet)
     };
     assert!(run(100, 100, &[0.0]).is_ok());
-    assert!(matches!(run(100, 101, &[0.0]), Err(Error::Config { .. })));
-    assert!(matches!(run(100, 0, &[0.0]), Err(Error::Config { .. })));
-    assert!(matches!(run(100, 1, &[f32::NAN]), Err(Error::Config { .. })));
+    assert!(matches!(run(100, 101, &[0.0]), Err(Error::Argument { .. })));
+    assert!(matches!(run(100, 0, &[0.0]), Err(Error::Argument { .. })));
+    assert!(matches!(run(100, 1, &[f32::NAN]), Err(Error::Argument { .. })));
     assert!(matches!(run(100, 1, &[]), Err(Error::Shape { .. })));
     let two = two_scales(1);
     let abc = Abc { draws: 5000, keep: 5000, distance: Distance::Euclidean };

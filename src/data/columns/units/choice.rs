@@ -9,6 +9,7 @@ use super::Bounds;
 /// Transforms by the names that settings have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Choice {
     /// Bounds alone, if there are any: no standardisation.
     None,
