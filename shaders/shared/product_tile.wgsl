@@ -64,6 +64,20 @@ fn fetch_right(factor: Factor, row: u32, quad: u32, base: u32, terms: u32) {
     right_tile[row * ROW + quad] = vec4<f32>(right_at(at.x), right_at(at.y), right_at(at.z), right_at(at.w));
 }
 
+// Adds four terms, whose quads of the thread's first row and column are at `i` and `j`.
+fn add_terms(start: Sums, i: u32, j: u32) -> Sums {
+    let r0 = right_tile[j];
+    let r1 = right_tile[j + 8u * ROW];
+    let r2 = right_tile[j + 16u * ROW];
+    let r3 = right_tile[j + 24u * ROW];
+    return Sums(
+        add_quad(start.a, left_tile[i], r0, r1, r2, r3),
+        add_quad(start.b, left_tile[i + 8u * ROW], r0, r1, r2, r3),
+        add_quad(start.c, left_tile[i + 16u * ROW], r0, r1, r2, r3),
+        add_quad(start.d, left_tile[i + 24u * ROW], r0, r1, r2, r3),
+    );
+}
+
 // The sums over that many terms. All threads of the workgroup take part; they have read both factors when it returns.
 fn product(left: Factor, right: Factor, terms: u32, thread: u32) -> Sums {
     let l = share_of(left, thread);
@@ -81,18 +95,12 @@ fn product(left: Factor, right: Factor, terms: u32, thread: u32) -> Sums {
         fetch_right(right, r.row + 2u * r.rows, r.quad + 2u * r.quads, base, terms);
         fetch_right(right, r.row + 3u * r.rows, r.quad + 3u * r.quads, base, terms);
         workgroupBarrier();
-        // Sums of 32 terms, then of those: their rounding errors are smaller.
+        // Sums of 8 terms, of four of those, then of these: their rounding errors are smaller.
         var part = Sums();
-        let quads = min((terms - base + 3u) / 4u, 8u);
-        for (var q = 0u; q < quads; q++) {
-            let r0 = right_tile[j + q];
-            let r1 = right_tile[j + 8u * ROW + q];
-            let r2 = right_tile[j + 16u * ROW + q];
-            let r3 = right_tile[j + 24u * ROW + q];
-            part.a = add_quad(part.a, left_tile[i + q], r0, r1, r2, r3);
-            part.b = add_quad(part.b, left_tile[i + 8u * ROW + q], r0, r1, r2, r3);
-            part.c = add_quad(part.c, left_tile[i + 16u * ROW + q], r0, r1, r2, r3);
-            part.d = add_quad(part.d, left_tile[i + 24u * ROW + q], r0, r1, r2, r3);
+        let eights = min((terms - base + 7u) / 8u, 4u);
+        for (var e = 0u; e < eights; e++) {
+            let four = add_terms(Sums(), i + 2u * e, j + 2u * e);
+            part = plus(part, add_terms(four, i + 2u * e + 1u, j + 2u * e + 1u));
         }
         sum = plus(sum, part);
         workgroupBarrier();

@@ -57,7 +57,7 @@ impl Recorder<'_> {
 
     /// One kernel over all rows of tiles, `across` workgroups for each. Where these go into one dispatch it is one.
     fn over_tiles(&mut self, kernel: Kernel, group: Group, grid: impl Fn(u32) -> u32, iterations: u64) -> Result<()> {
-        let work_of_row = u64::from(group.count) * u64::from(TILE) * u64::from(group.n).pow(2);
+        let work_of_row = u64::from(group.count) * u64::from(group.n).pow(3) / u64::from(group.across());
         let most = (self.bounds.reflection_work / work_of_row).clamp(1, group.across().into()) as u32;
         let mut row = 0;
         while row < group.across() {

@@ -111,11 +111,10 @@ fn in_several_dispatches() {
     let mut session = GpuSession::new(device(), plan.clone()).unwrap();
     session.cut_reflections(u64::MAX);
     let whole = run(&plan, &mut session, &weights);
-    let row = 32 * 70 * 70;
+    let row = 70 * 70 * 70 / 3;
     // All three mixings, one at a time, two of three rows of tiles at a time, one at a time; backward the sum of the
     // slices has a dispatch of its own.
-    for (work, expected) in
-        [(u64::MAX, 3 + 4), (70 * 70 * 70, 3 * (3 + 4)), (2 * row, 3 * (6 + 7)), (1, 3 * (9 + 10))]
+    for (work, expected) in [(u64::MAX, 3 + 4), (70 * 70 * 70, 3 * (3 + 4)), (2 * row, 3 * (6 + 7)), (1, 3 * (9 + 10))]
     {
         session.cut_reflections(work);
         let id = session.compile(case_of(&plan).program(), 50).unwrap();
