@@ -17,7 +17,8 @@ fn right_at(at: u32) -> f32 { return weights[at]; }
 fn put(row: u32, column: u32, value: f32) {
     if (row >= own.n || column >= own.n) { return; }
     let at = own.vectors + row * own.n + column;
-    partials[at] = value - partials[at];
+    // Of one column Q is -1 whatever the vector: what rounding leaves would become whole steps of Adam.
+    partials[at] = select(value - partials[at], 0.0, own.n == 1u);
 }
 
 @compute @workgroup_size(64)

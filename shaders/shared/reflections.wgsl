@@ -5,12 +5,12 @@
 // compact WY representation", 1992). The backward pass needs C = R^-T U, too; rows of A and C are rotated 2 u_i / |u_i|^2.
 // A vector of zeros reflects nothing: its rows of A and C are zero.
 struct Launch {
-    mixes: u32, // where the mixings begin in the tables: dim, Q, vectors
-    first: u32, // number of the first mixing of this dispatch
-    kept: u32,  // floats of scratch per mixing that stay from the forward to the backward pass: A and C
-    room: u32,  // where in scratch the room of this dispatch begins: two matrices per mixing
-    row: u32,   // first row of tiles of this dispatch
-    rows: u32,  // how many; solving: in the order in which they are solved
+    mixes: u32,   // where the mixings begin in the tables: dim, Q, vectors
+    first: u32,   // number of the first mixing of this dispatch
+    derived: u32, // where in the weights the first Q of all begins
+    room: u32,    // where in scratch the room of this dispatch begins: two matrices per mixing
+    row: u32,     // first row of tiles of this dispatch
+    rows: u32,    // how many; solving: in the order in which they are solved
 }
 var<immediate> launch: Launch;
 
@@ -28,9 +28,11 @@ struct Reflections {
 fn reflections_of(y: u32) -> Reflections {
     let mix = launch.mixes + (launch.first + y) * 3u;
     let n = tables[mix];
-    let a = (launch.first + y) * launch.kept;
+    let q = tables[mix + 1u];
+    // A and C stay from the forward to the backward pass: two matrices for each Q.
+    let a = 2u * (q - launch.derived);
     let near = launch.room + y * 2u * n * n;
-    return Reflections(n, tables[mix + 1u], tables[mix + 2u], a, a + n * n, near, near + n * n);
+    return Reflections(n, q, tables[mix + 2u], a, a + n * n, near, near + n * n);
 }
 
 // First row and column of a tile of this dispatch.

@@ -289,7 +289,7 @@ launches! {
     Reflections {
         mixes: u32,
         first: u32,
-        kept: u32,
+        derived: u32,
         room: u32,
         row: u32,
         rows: u32,

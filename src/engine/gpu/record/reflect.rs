@@ -62,9 +62,9 @@ impl Recorder<'_> {
         let mut row = 0;
         while row < group.across() {
             let rows = most.min(group.across() - row);
-            let (mixes, kept) = (self.tables.mix_list, kept_pitch(self.plan) as u32);
-            let room = kept_floats(self.plan) as u32;
-            let launch = launch::Reflections { mixes, first: group.first, kept, room, row, rows };
+            let (mixes, first) = (self.tables.mix_list, group.first);
+            let (derived, room) = (self.plan.layout.trained as u32, kept(self.plan) as u32);
+            let launch = launch::Reflections { mixes, first, derived, room, row, rows };
             let iterations = if kernel == Kernel::ReflectSolve { iterations * u64::from(rows) } else { iterations };
             self.push(kernel, Head::None, [Extent::Fixed(grid(rows)), Extent::Fixed(group.count)], iterations, launch)?;
             row += rows;
@@ -91,7 +91,7 @@ impl Recorder<'_> {
         let (slices, length) = (self.fit.slices as u32, self.plan.layout.gradient_len() as u32);
         for group in self.groups(mix, run) {
             let Group { first, count, n } = group;
-            let room = kept_floats(self.plan) as u32;
+            let room = kept(self.plan) as u32;
             let launch = launch::ReflectReduce { mixes: self.tables.mix_list, first, room, slices, length };
             let grid = [Extent::Fixed((n * n).div_ceil(256)), Extent::Fixed(count)];
             self.push(Kernel::ReflectReduce, Head::None, grid, slices.into(), launch)?;
@@ -110,22 +110,16 @@ fn together(n: usize) -> usize {
     (ROOM / (2 * n * n)).max(1)
 }
 
-/// Columns of the trained mixings.
-fn dims(plan: &Plan) -> impl Iterator<Item = usize> {
-    plan.mixes().filter(|mix| mix.reflections.is_some()).map(|mix| mix.dim as usize)
-}
-
-/// Floats of scratch that stay, per mixing: A and C.
-fn kept_pitch(plan: &Plan) -> usize {
-    dims(plan).map(|n| 2 * n * n).max().unwrap_or(0)
-}
-
-fn kept_floats(plan: &Plan) -> usize {
-    kept_pitch(plan) * plan.mixes().count()
+/// Floats of scratch that stay: A and C of every mixing.
+fn kept(plan: &Plan) -> usize {
+    2 * plan.layout.derived
 }
 
 /// Floats of the scratch array that belong to the mixings; the sums of the loss follow.
 pub(in crate::engine::gpu) fn reflection_scratch(plan: &Plan) -> usize {
-    let room = dims(plan).map(|n| 2 * n * n * together(n).min(plan.mixes().count())).max().unwrap_or(0);
-    kept_floats(plan) + room
+    let trained: Vec<usize> =
+        plan.mixes().filter(|mix| mix.reflections.is_some()).map(|mix| mix.dim as usize).collect();
+    let groups = trained.chunk_by(|a, b| a == b);
+    let room = groups.map(|equal| 2 * equal[0] * equal[0] * together(equal[0]).min(equal.len())).max().unwrap_or(0);
+    kept(plan) + room
 }
