@@ -5,6 +5,7 @@
 @group(0) @binding(9) var<storage, read_write> panels: array<f32>;
 @group(0) @binding(10) var<storage, read> packed_offsets: array<vec2<u32>>;
 
+const CAREFUL: bool = false;
 var<private> own: Reflections;
 
 fn left_at(at: u32) -> f32 { return weights[at]; }

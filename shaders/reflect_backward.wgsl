@@ -1,5 +1,5 @@
-// Last part of the gradient of the reflections: dU = S U - (C G + A G^T), S the M of the third part with its mirror image.
-// Workgroup: a tile; grid (tiles, mixings).
+// Last part of the gradient of the reflections: dU = S U - (C G + A G^T), S the M of the third part with its mirror
+// image. Workgroup: a tile; grid (tiles, mixings).
 //
 // With T = R^-1, dQ = -(dU^T A + C^T dU + U^T dT U) and dT = -T dR T, so that the loss changes by
 // - sum (A G^T + C G) dU + sum M dR, and R depends on every u_i twice: dR is dU U^T + U dU^T above the diagonal, and
@@ -9,6 +9,7 @@
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 @group(0) @binding(7) var<storage, read> scratch: array<f32>;
 
+const CAREFUL: bool = false;
 var<private> own: Reflections;
 
 fn left_at(at: u32) -> f32 { return scratch[at]; }

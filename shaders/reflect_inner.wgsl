@@ -1,8 +1,9 @@
-// Third part of the gradient of the reflections: that of R, M = C G A^T on and above the diagonal, mirrored below it; in
-// place of G in the near room. Workgroup: a tile of M, if it is not below the diagonal; grid (tiles, mixings).
+// Third part of the gradient of the reflections: that of R, M = C G A^T on and above the diagonal, mirrored below it;
+// in place of G in the near room. Workgroup: a tile of M, if it is not below the diagonal; grid (tiles, mixings).
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(7) var<storage, read_write> scratch: array<f32>;
 
+const CAREFUL: bool = false;
 var<private> own: Reflections;
 
 fn left_at(at: u32) -> f32 { return scratch[at]; }

@@ -1,5 +1,5 @@
-// First part of the gradient of the reflections: G = dQ of every mixing, summed over the slices in fixed order, into the
-// near room. Workgroup: 256 elements; grid (elements, mixings).
+// First part of the gradient of the reflections: G = dQ of every mixing, summed over the slices in fixed order, into
+// the near room. Workgroup: 256 elements; grid (elements, mixings).
 struct Launch {
     mixes: u32,  // where the mixings begin in the tables: dim, Q, vectors
     first: u32,  // number of the first mixing of this dispatch

@@ -4,6 +4,7 @@
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 @group(0) @binding(7) var<storage, read_write> scratch: array<f32>;
 
+const CAREFUL: bool = false;
 var<private> own: Reflections;
 var<private> both: bool; // whether `put` gets the sum
 

@@ -1,9 +1,10 @@
 // A product of two matrices, 32 x 32 of its elements per workgroup of 64 threads: each has 4 x 4 of them, 8 rows and 8
-// columns apart. Needs `outer.wgsl`, and of the kernel `left_at` and `right_at`, which read what lies at an index, and
-// `put`, which takes an element of the result.
+// columns apart. Needs `outer.wgsl`, and of the kernel `left_at` and `right_at`, which read what lies at an index,
+// `put`, which takes an element of the result, and `CAREFUL`: whether sums are kept with what rounding takes from them,
+// which is twice the work or more.
 //
-// Per quad of terms a thread has 64 multiply-adds and 8 loads of 16 bytes from workgroup memory; per 8 quads 8 stores to
-// get them there. A row takes 9 quads, so that threads that read different rows meet different banks.
+// Per quad of terms a thread has 64 multiply-adds and 8 loads of 16 bytes from workgroup memory; per 8 quads 8 stores
+// to get them there. A row takes 9 quads, so that threads that read different rows meet different banks.
 const TILE: u32 = 32u;
 const ROW: u32 = 9u;
 var<workgroup> left_tile: array<vec4<f32>, 288>;
@@ -45,8 +46,8 @@ fn share_of(factor: Factor, thread: u32) -> Share {
 
 const FOUR: vec4<u32> = vec4<u32>(0u, 1u, 2u, 3u);
 
-// Where four terms of a row are. Rows and terms that do not exist stand for the last ones: nobody stores such a row, and
-// such a term is zero on the left side.
+// Where four terms of a row are. Rows and terms that do not exist stand for the last ones: nobody stores such a row,
+// and such a term is zero on the left side.
 fn places(factor: Factor, row: u32, k: u32, terms: u32) -> vec4<u32> {
     let at = factor.at + min(row, factor.count - 1u) * factor.outer;
     return vec4<u32>(at) + min(vec4<u32>(k) + FOUR, vec4<u32>(terms - 1u)) * factor.inner;
@@ -62,6 +63,17 @@ fn fetch_left(factor: Factor, row: u32, quad: u32, base: u32, terms: u32) {
 fn fetch_right(factor: Factor, row: u32, quad: u32, base: u32, terms: u32) {
     let at = places(factor, row, base + quad * 4u, terms);
     right_tile[row * ROW + quad] = vec4<f32>(right_at(at.x), right_at(at.y), right_at(at.z), right_at(at.w));
+}
+
+// The same value. Compilers that reckon as with real numbers take it for another: no launch has so many rows.
+fn opaque(value: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) ^ vec4<u32>(launch.rows >> 31u));
+}
+
+// What rounding took from `sum = x + y`, exactly (D. Knuth, "The Art of Computer Programming", volume 2, 4.2.2).
+fn lost_by(x: vec4<f32>, y: vec4<f32>, sum: vec4<f32>) -> vec4<f32> {
+    let z = opaque(sum - x);
+    return (x - opaque(sum - z)) + (y - z);
 }
 
 // Adds four terms, whose quads of the thread's first row and column are at `i` and `j`.
@@ -85,6 +97,7 @@ fn product(left: Factor, right: Factor, terms: u32, thread: u32) -> Sums {
     let i = (thread / 8u) * ROW;
     let j = (thread % 8u) * ROW;
     var sum = Sums();
+    var lost = Sums();
     for (var base = 0u; base < terms; base += TILE) {
         fetch_left(left, l.row, l.quad, base, terms);
         fetch_left(left, l.row + l.rows, l.quad + l.quads, base, terms);
@@ -100,11 +113,27 @@ fn product(left: Factor, right: Factor, terms: u32, thread: u32) -> Sums {
         let eights = min((terms - base + 7u) / 8u, 4u);
         for (var e = 0u; e < eights; e++) {
             let four = add_terms(Sums(), i + 2u * e, j + 2u * e);
-            part = plus(part, add_terms(four, i + 2u * e + 1u, j + 2u * e + 1u));
+            let eight = add_terms(four, i + 2u * e + 1u, j + 2u * e + 1u);
+            if (CAREFUL) {
+                let total = Sums(
+                    opaque(sum.a + eight.a),
+                    opaque(sum.b + eight.b),
+                    opaque(sum.c + eight.c),
+                    opaque(sum.d + eight.d),
+                );
+                lost.a += lost_by(sum.a, eight.a, total.a);
+                lost.b += lost_by(sum.b, eight.b, total.b);
+                lost.c += lost_by(sum.c, eight.c, total.c);
+                lost.d += lost_by(sum.d, eight.d, total.d);
+                sum = total;
+            } else {
+                part = plus(part, eight);
+            }
         }
-        sum = plus(sum, part);
+        if (!CAREFUL) { sum = plus(sum, part); }
         workgroupBarrier();
     }
+    if (CAREFUL) { return plus(sum, lost); }
     return sum;
 }
 

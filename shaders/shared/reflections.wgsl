@@ -1,9 +1,9 @@
 // Trained mixings as the kernels of reflections see them. Needs the binding `tables` and `product_tile.wgsl`.
 //
-// U (N, N) are the vectors u_i by rows, R (N, N) has half of u_i . u_i on the diagonal and u_i . u_j above it. Then
-// Q = H_1 H_2 ... H_N = I - U^T A with A = R^-1 U (C. Puglisi, "Modification of the Householder method based on the
-// compact WY representation", 1992). The backward pass needs C = R^-T U, too; rows of A and C are rotated 2 u_i / |u_i|^2.
-// A vector of zeros reflects nothing: its rows of A and C are zero.
+// U (N, N) are the vectors u_i by rows, R (N, N) has half of u_i . u_i on the diagonal and u_i . u_j above it. Then Q =
+// H_1 H_2 ... H_N = I - U^T A with A = R^-1 U (C. Puglisi, "Modification of the Householder method based on the compact
+// WY representation", 1992). The backward pass needs C = R^-T U, too; rows of A and C are rotated 2 u_i / |u_i|^2. A
+// vector of zeros reflects nothing: its rows of A and C are zero.
 struct Launch {
     mixes: u32,   // where the mixings begin in the tables: dim, Q, vectors
     first: u32,   // number of the first mixing of this dispatch

@@ -77,10 +77,9 @@ impl Recorder<'_> {
         for group in self.groups(mix, run) {
             let (across, product) = (group.across(), group.product_iterations());
             let tiles = |rows: u32| rows * across;
-            let inverse = u64::from(TILE * (TILE + 1) / 2 + TILE);
-            self.over_tiles(Kernel::ReflectGram, group, tiles, product + inverse)?;
+            self.over_tiles(Kernel::ReflectGram, group, tiles, product)?;
             let sides = if trains { 2 } else { 1 };
-            let one_block = 2 + u64::from(TILE / 4);
+            let one_block = u64::from(TILE * (1 + TILE / 8));
             self.over_tiles(Kernel::ReflectSolve, group, |_| sides * across, product + one_block)?;
             self.over_tiles(Kernel::Reflect, group, tiles, product)?;
         }
