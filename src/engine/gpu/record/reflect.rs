@@ -2,9 +2,9 @@
 //! `shaders/shared/reflections.wgsl`.
 //!
 //! Mixings share the dispatches, as many as the room in scratch and the bound of work of a dispatch allow; of larger
-//! ones a dispatch does some rows of tiles. A and C stay in scratch from the forward to the backward pass: to solve for
-//! them again would be a quarter of the backward pass, and its least parallel part. All else lies in room that the
-//! mixings of one dispatch leave to those of the next.
+//! ones a dispatch does some rows of tiles. A and C stay in scratch from the forward to the backward pass: of the N^3
+//! multiply-adds for a mixing, to make them again would add 1.5 to the 3.5 of the backward pass, in its least parallel
+//! part. All else lies in room that the mixings of one dispatch leave to those of the next.
 
 use super::{Extent, Head, Kernel, Recorder, launch};
 use crate::error::Result;
@@ -55,7 +55,7 @@ impl Recorder<'_> {
         groups
     }
 
-    /// One kernel over all rows of tiles, `across` workgroups for each. Where these go into one dispatch it is one.
+    /// One kernel over all rows of tiles, `across` workgroups for each. One dispatch if the work allows it.
     fn over_tiles(&mut self, kernel: Kernel, group: Group, grid: impl Fn(u32) -> u32, iterations: u64) -> Result<()> {
         let work_of_row = u64::from(group.count) * u64::from(group.n).pow(3) / u64::from(group.across());
         let most = (self.bounds.reflection_work / work_of_row).clamp(1, group.across().into()) as u32;
