@@ -9,7 +9,7 @@ use crate::plan::Mixing;
 const SIZES: [u32; 11] = [1, 2, 3, 7, 31, 32, 33, 64, 65, 100, 130];
 
 fn trained(dim: u32, blocks: u32) -> Arc<Plan> {
-    plan(Spec { dim, blocks, mixing: Mixing::Householder, width: 2, depth: 0, ..Spec::default() })
+    plan(Spec { dim, blocks, mixing: Mixing::Householder, width: 2, depth: 0.into(), ..Spec::default() })
 }
 
 /// The gradient of all trained mixings, with random gradients of Q.
