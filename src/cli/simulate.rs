@@ -90,7 +90,7 @@ impl Rows {
         check_table_output(&self.output, Overwrite::allowed_if(self.force))?;
         // The library knows no option of that name.
         let named = |error| match error {
-            Error::Config { key, what } if key == "n" => Error::config("-n", what),
+            Error::Argument { name, what } if name == "n" => Error::argument("-n", what),
             other => other,
         };
         match &self.observations {

@@ -136,7 +136,7 @@ impl Conditional<'_> {
     /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] where the device fails.
     pub fn sample_rows(&self, n: usize, seed: u64, first: usize, rows: usize) -> Result<Vec<f32>> {
         let Some(group) = u32::try_from(n).ok().filter(|&n| n < 1 << 31) else {
-            return Err(Error::config(
+            return Err(Error::argument(
                 "n",
                 format!("is {n}: at most 2147483647 samples of an observation are possible"),
             ));
