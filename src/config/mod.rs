@@ -281,7 +281,7 @@ impl Model {
     /// its width.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a setting is out of range.
+    /// [`crate::Error::Config`] if a setting is out of range.
     pub fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
         let spec = self.shape(dim, cond_dim);
         spec.validate()?;
@@ -407,7 +407,7 @@ impl Config {
     /// The settings as a TOML file that gives the same run again.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not
+    /// [`crate::Error::Config`] if a value has no place in TOML: a number of 2^63 or more, a path that is not
     /// Unicode.
     pub fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;

@@ -164,7 +164,7 @@ impl FlowBuilder {
     /// The spec with the width that the budget asks for.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a choice is out of range.
+    /// [`crate::Error::Config`] if a choice is out of range.
     pub fn spec(&self) -> Result<Spec> {
         let mut spec = self.spec.clone();
         spec.validate()?;
@@ -177,7 +177,8 @@ impl FlowBuilder {
     /// Makes the weights and puts the model on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a choice is out of range, [`crate::Error::Device`] where the model does not fit.
+    /// [`crate::Error::Config`] if a choice is out of range, [`crate::Error::OutOfMemory`] or
+    /// [`crate::Error::UnsupportedLimit`] if the device cannot hold the model.
     pub fn build(self, engine: &Engine) -> Result<Flow> {
         let init = self.init.unwrap_or(match self.spec.coupling {
             Transform::Affine => Init::Sigma(0.005),

@@ -36,7 +36,7 @@ impl Flow {
     /// The model given observations y, row-major (B, C), in the user's units; an unconditional flow is given nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows
+    /// [`Error::WrongKind`] if the model has no conditions and `y` is not empty, [`Error::Shape`] if `y` has no rows
     /// or its length is not a multiple of C.
     pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Conditional<'a>> {
         if self.plan.spec.kind == Kind::Flow {
@@ -89,7 +89,7 @@ impl Conditional<'_> {
     /// z and log-determinant of rows x, row-major (B, N); of a `hint` those of the x lane.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N, or its rows are not as many as the
+    /// [`Error::Shape`] if the length of `x` is not a multiple of N, or its rows are not as many as the
     /// observations.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
@@ -132,8 +132,8 @@ impl Conditional<'_> {
     /// `rows` rows from row `first` on of what [`Conditional::sample`] gives, for drawing a large number in pieces.
     ///
     /// # Errors
-    /// [`Error::Shape`] where there are not so many, [`Error::Config`] where `n` is 2^31 or more, or so large that the
-    /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] where the device fails.
+    /// [`Error::Shape`] if there are not so many, [`Error::Argument`] if `n` is 2^31 or more, or so large that the
+    /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] if the device fails.
     pub fn sample_rows(&self, n: usize, seed: u64, first: usize, rows: usize) -> Result<Vec<f32>> {
         let Some(group) = u32::try_from(n).ok().filter(|&n| n < 1 << 31) else {
             return Err(Error::argument(

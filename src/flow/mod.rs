@@ -91,7 +91,7 @@ impl Flow {
     /// Reads a model file (docs/model.md, Model file) and puts it on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device
+    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::OutOfMemory`] if the device
     /// cannot hold the model.
     pub fn load(path: impl AsRef<Path>, engine: &Engine) -> Result<Self> {
         Self::from_file(ModelFile::read(path.as_ref())?, engine)
@@ -100,7 +100,7 @@ impl Flow {
     /// Puts a model that is in memory on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where weights, names or standardisation do not fit the plan, [`crate::Error::Device`]
+    /// [`crate::Error::Shape`] if weights, names or standardisation do not fit the plan, [`crate::Error::OutOfMemory`]
     /// where the device cannot hold the model.
     pub(crate) fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
@@ -121,7 +121,7 @@ impl Flow {
     /// The model with its present weights, as it would be written to a file.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceLost`] where the weights cannot be read back.
+    /// [`crate::Error::DeviceLost`] if the weights cannot be read back.
     pub(crate) fn to_file(&self) -> Result<ModelFile> {
         let mut loaded = self.loaded();
         Ok(ModelFile {
@@ -137,7 +137,7 @@ impl Flow {
     /// Writes the model file atomically.
     ///
     /// # Errors
-    /// [`crate::Error::Exists`] where the file exists and `overwrite` is not set, [`crate::Error::Io`] where it cannot be
+    /// [`crate::Error::Exists`] if the file exists and `overwrite` is not set, [`crate::Error::Io`] if it cannot be
     /// written.
     pub fn save(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
         self.to_file()?.write(path.as_ref(), overwrite)
@@ -207,7 +207,7 @@ impl Flow {
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where the length of `x` is not a multiple of N, [`crate::Error::Config`] where the model
+    /// [`crate::Error::Shape`] if the length of `x` is not a multiple of N, [`crate::Error::WrongKind`] if the model
     /// has conditions.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         self.unconditional()?.encode(x)
@@ -233,7 +233,7 @@ impl Flow {
     /// `n` samples, row-major (n, N). Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceLost`] where the device fails, [`crate::Error::Config`] where the model has conditions or
+    /// [`crate::Error::DeviceLost`] if the device fails, [`crate::Error::WrongKind`] if the model has conditions or
     /// memory cannot hold so many.
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_from(n, seed, 0)
@@ -255,8 +255,8 @@ impl Flow {
     /// standardised rows, as in training.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`crate::Error::Config`]
-    /// where the model has conditions.
+    /// [`crate::Error::Shape`] if `x` has no rows or its length is not a multiple of N, [`crate::Error::WrongKind`]
+    /// if the model has conditions.
     pub fn loss_gradients(&self, x: &[f32]) -> Result<(f32, Gradients)> {
         self.unconditional()?.loss_gradients(x)
     }
@@ -265,7 +265,7 @@ impl Flow {
     /// `d_z` (B, N) and `d_log_det` (B). `d_z = -z` and `d_log_det = 1` give the gradient of the log-density in x.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where the lengths do not agree, [`crate::Error::Config`] where the model has conditions.
+    /// [`crate::Error::Shape`] if the lengths do not agree, [`crate::Error::WrongKind`] if the model has conditions.
     pub fn vjp(&self, x: &[f32], d_z: &[f32], d_log_det: &[f32]) -> Result<Gradients> {
         self.unconditional()?.vjp(x, d_z, d_log_det)
     }

@@ -66,7 +66,7 @@ impl ModelFile {
     /// Reads and checks a model file. Nothing in the file is trusted: sizes are compared before anything is allocated.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
+    /// [`Error::Io`] if it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
     pub fn read(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
         open_tensors(path)?.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
@@ -153,7 +153,7 @@ impl ModelFile {
     /// Writes the file atomically.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the file exists and `overwrite` is not set, [`Error::Io`] where it cannot be written.
+    /// [`Error::Exists`] if the file exists and `overwrite` is not set, [`Error::Io`] if it cannot be written.
     pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
             format: self.x.oldest_format().max(self.y.oldest_format()),
@@ -184,7 +184,7 @@ impl ModelFile {
 /// refused before it is read: it may be of any size.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is something else.
+/// [`Error::Io`] if it cannot be read, [`Error::Format`] if it is something else.
 pub(crate) fn open_tensors(path: &Path) -> Result<File> {
     let (mut file, size) = open_regular(path)?;
     let failed = |e| Error::io("read", path, e);

@@ -154,9 +154,9 @@ pub(crate) struct Report {
 /// Trains, measures and writes what is asked for.
 ///
 /// # Errors
-/// [`Error::Config`] where `uci` or `out` is no folder or `out` is a run folder, where no run is asked for or more than
+/// [`Error::Config`] if `uci` or `out` is no folder or `out` is a run folder, where no run is asked for or more than
 /// 1,000, where no model has a part of a name that is asked for, and where `set` has a key that tells models or runs
-/// apart; [`Error::Format`] where the folder holds runs or results with other settings, those of training and
+/// apart; [`Error::Format`] if the folder holds runs or results with other settings, those of training and
 /// measuring. A training that diverges is no error but a result.
 pub(crate) fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
     const MOST_RUNS: u64 = 1000;

@@ -51,7 +51,7 @@ fn mixing_weights(spec: &Spec) -> u64 {
 /// The width at which `spec` has as close to `budget` trained parameters as possible; the narrower one on a tie.
 ///
 /// # Errors
-/// [`Error::Config`] where even width 1 has more than twice the budget.
+/// [`Error::Config`] if even width 1 has more than twice the budget.
 pub(crate) fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
     let count = |width| parameters(&Spec { width, ..spec.clone() });
     if count(1) > budget.saturating_mul(2) {

@@ -73,7 +73,7 @@ impl Plan {
     /// Works out the node tables and the weight layout of a model.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a field of the spec is out of range or the model would have 2^31 weights or more.
+    /// [`crate::Error::Config`] if a field of the spec is out of range or the model would have 2^31 weights or more.
     pub fn new(spec: &Spec) -> Result<Self> {
         spec.validate()?;
         // Before anything is built: a header of a broken file may ask for billions of nodes.

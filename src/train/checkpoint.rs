@@ -126,7 +126,7 @@ impl Checkpoint {
     /// gone.
     ///
     /// # Errors
-    /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.
+    /// [`Error::Config`] if the spec is out of range, [`Error::Shape`] if the weights are those of another model.
     pub(crate) fn model(&self) -> Result<ModelFile> {
         let plan = Plan::new(&self.about.spec)?;
         // Weights may also be remembered for a cool-down to go back to.
@@ -159,7 +159,7 @@ impl Checkpoint {
     /// Writes the file atomically over what may be there.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be written.
+    /// [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let wrong = |e: String| Error::format(path, e);
         let state = &self.state;
@@ -196,7 +196,7 @@ impl Checkpoint {
     /// Reads and checks a file. Nothing in it is trusted before its digest is right.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is damaged or no checkpoint.
+    /// [`Error::Io`] if it cannot be read, [`Error::Format`] if it is damaged or no checkpoint.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         let damaged = |why: String| Error::format(path, format!("is damaged or no checkpoint of hintflow ({why})"));
@@ -283,7 +283,7 @@ impl Store {
     /// there. Returns its file.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be written.
+    /// [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
         let now = checkpoint.state.position.step;
@@ -300,7 +300,7 @@ impl Store {
     /// The files by step, oldest first.
     ///
     /// # Errors
-    /// [`Error::Io`] where the folder cannot be read.
+    /// [`Error::Io`] if the folder cannot be read.
     pub(crate) fn files(&self) -> Result<Vec<(u64, PathBuf)>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -344,7 +344,7 @@ impl Store {
     /// Removes all checkpoints.
     ///
     /// # Errors
-    /// [`Error::Io`] where a file cannot be removed.
+    /// [`Error::Io`] if a file cannot be removed.
     pub(crate) fn clear(&self) -> Result<()> {
         for (_, path) in self.files()? {
             std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;

@@ -54,7 +54,7 @@ impl Dataset {
     /// units stay with it.
     ///
     /// # Errors
-    /// Those of reading a table, and [`Error::Config`] where settings do not fit the rows.
+    /// Those of reading a table, and [`Error::Config`] if settings do not fit the rows.
     pub fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
         Rows::load(config, init)?.prepare(config, init)
     }
@@ -63,7 +63,7 @@ impl Dataset {
     /// `test` may be left out.
     ///
     /// # Errors
-    /// [`Error::Config`] where settings do not fit the rows, [`Error::Shape`] where the tables differ in columns.
+    /// [`Error::Config`] if settings do not fit the rows, [`Error::Shape`] if the tables differ in columns.
     pub fn from_tables(config: &Config, name: &str, train: Table, test: Option<Table>) -> Result<Self> {
         if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
             return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
@@ -121,7 +121,7 @@ impl Dataset {
     /// Settings with what depends on the number of rows: the batch and the batches of an epoch, dropout and decay.
     ///
     /// # Errors
-    /// [`Error::Config`] where a batch has more rows than there are, or a training more steps than can be counted.
+    /// [`Error::Config`] if a batch has more rows than there are, or a training more steps than can be counted.
     pub(crate) fn resolve(&self, train: &Train, coupling: CouplingKind) -> Result<Train> {
         let rows = self.train_rows() as u64;
         let batch = train.batch.unwrap_or_else(|| preset::batch_for(rows, coupling));

@@ -68,7 +68,7 @@ impl RunFolder {
     /// Fails as [`RunFolder::create`] would, before any work is spent.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Format`] where it is a file.
+    /// [`Error::Exists`] if the folder is not empty and `overwrite` is not set, [`Error::Format`] if it is a file.
     pub(crate) fn check(path: &Path, overwrite: Overwrite) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -88,7 +88,7 @@ impl RunFolder {
     /// are removed, others stay.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Io`] where it cannot be made or
+    /// [`Error::Exists`] if the folder is not empty and `overwrite` is not set, [`Error::Io`] if it cannot be made or
     /// another process trains into it.
     pub(crate) fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
         Self::check(path, overwrite)?;
@@ -137,7 +137,7 @@ impl RunFolder {
     /// Takes the folder of an earlier run.
     ///
     /// # Errors
-    /// [`Error::Format`] where it is no run folder, [`Error::Io`] where another process trains into it.
+    /// [`Error::Format`] if it is no run folder, [`Error::Io`] if another process trains into it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::is_run(path)?;
         Self::lock(path)
@@ -146,7 +146,7 @@ impl RunFolder {
     /// Whether a folder holds a run.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is no such folder, [`Error::Format`] where it is no run folder.
+    /// [`Error::Io`] if there is no such folder, [`Error::Format`] if it is no run folder.
     pub(crate) fn is_run(path: &Path) -> Result<()> {
         std::fs::metadata(path).map_err(|e| Error::io("read", path, e))?;
         if path.join(CONFIG).is_file() {
@@ -249,7 +249,7 @@ pub(crate) fn read_model(run: &Path) -> Result<ModelFile> {
 /// The file that RUN on the command line means: a model file or a checkpoint itself, or the model of a run folder.
 ///
 /// # Errors
-/// [`Error::Io`] where there is neither, [`Error::Format`] where a run has no model yet.
+/// [`Error::Io`] if there is neither, [`Error::Format`] if a run has no model yet.
 pub(crate) fn model_of(run: &Path) -> Result<PathBuf> {
     let metadata = std::fs::metadata(run).map_err(|e| Error::io("read", run, e))?;
     if metadata.is_file() {

@@ -66,7 +66,7 @@ impl Manifest {
     /// Writes the file atomically over what may be there.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be written.
+    /// [`Error::Io`] if it cannot be written.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
         write_atomic(path, Overwrite::Yes, |file| writeln!(file, "{json}"))

@@ -105,7 +105,7 @@ impl Metrics {
 /// The epochs recorded in a `metrics.csv`, up to the first line that cannot be read.
 ///
 /// # Errors
-/// [`Error::Io`] where the file cannot be read.
+/// [`Error::Io`] if the file cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<EpochReport>> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
     Ok(parse(&text, u64::MAX).1)

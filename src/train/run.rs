@@ -80,7 +80,7 @@ pub(crate) fn settings(layers: &Layers) -> Result<Config> {
 /// The settings of a run that is to be resumed.
 ///
 /// # Errors
-/// [`Error::Format`] where `path` is no run folder, those of reading settings.
+/// [`Error::Format`] if `path` is no run folder, those of reading settings.
 pub(crate) fn settings_of(path: &Path) -> Result<Config> {
     RunFolder::is_run(path)?;
     let mut layers = Layers::new();
@@ -98,7 +98,7 @@ pub(crate) fn settings_of(path: &Path) -> Result<Config> {
 /// of `train.patience` only, the latter where it does not cool down.
 ///
 /// # Errors
-/// [`Error::Format`] where the checkpoint belongs to another model, other data or other settings; those of [`start`].
+/// [`Error::Format`] if the checkpoint belongs to another model, other data or other settings; those of [`start`].
 pub(crate) fn resume(
     path: &Path,
     mut config: Config,
@@ -169,7 +169,7 @@ pub(crate) fn resume(
 /// written and no device is used.
 ///
 /// # Errors
-/// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
+/// Those of reading data and model, [`Error::Config`] if settings do not fit the data.
 pub(crate) fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
     absolute(config)?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;

@@ -99,7 +99,7 @@ impl<'a> TrainingLoop<'a> {
     /// gives.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the data does not fit the model, [`Error::Device`] where the device cannot hold both.
+    /// [`Error::Shape`] if the data does not fit the model, [`Error::Device`] if the device cannot hold both.
     pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
         let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
             unreachable!("`Dataset::resolve` sets both")
@@ -196,7 +196,7 @@ impl<'a> TrainingLoop<'a> {
     /// is back at the beginning of the epoch then, see [`TrainingLoop::went_back`].
     ///
     /// # Errors
-    /// [`Error::Diverged`] where the loss that was read is not finite, or more than a few updates in a row were left out
+    /// [`Error::Diverged`] if the loss that was read is not finite, or more than a few updates in a row were left out
     /// (`train.clip_norm`), and no retries are left; [`Error::DeviceLost`].
     ///
     /// # Panics

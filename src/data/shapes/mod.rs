@@ -74,7 +74,7 @@ impl Shapes {
     /// `n` rows of the data set, beginning with row `first_row` of this seed (see [`super::TEST_FIRST_ROW`]).
     ///
     /// # Errors
-    /// [`Error::Config`] where no row is asked for, or more than fit in memory.
+    /// [`Error::Config`] if no row is asked for, or more than fit in memory.
     pub fn generate(self, n: usize, seed: u64, first_row: u64) -> Result<Table> {
         let mut rows = allocate(n, self.dim())?;
         self.fill(&mut rows, seed, first_row);

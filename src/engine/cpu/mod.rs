@@ -24,7 +24,7 @@ impl Engine {
     /// The native CPU engine with one thread per core.
     ///
     /// # Errors
-    /// [`Error::Device`] where threads cannot be started.
+    /// [`Error::Device`] if threads cannot be started.
     pub fn cpu() -> Result<Self> {
         Self::cpu_with_threads(0)
     }
@@ -32,7 +32,7 @@ impl Engine {
     /// The native CPU engine with a number of threads; 0 means one per core.
     ///
     /// # Errors
-    /// [`Error::Device`] where threads cannot be started, [`Error::Config`] where `HINTFLOW_SIMD` asks for an
+    /// [`Error::Device`] if threads cannot be started, [`Error::Config`] if `HINTFLOW_SIMD` asks for an
     /// instruction set that the processor has not.
     pub fn cpu_with_threads(threads: usize) -> Result<Self> {
         let level = Level::of_process()?;

@@ -21,7 +21,7 @@ impl<'a> Conditioned<'a> {
     /// Rows in the units of the networks.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds, [`crate::Error::Shape`] where
+    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds, [`crate::Error::Shape`] if
     /// columns with a regression do not have the conditions of every row.
     pub fn inner<'b>(&self, rows: &'b [f32]) -> Result<Cow<'b, [f32]>> {
         if self.units.are_plain() {
