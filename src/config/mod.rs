@@ -37,7 +37,7 @@ pub(crate) use crate::tape::Memory;
 /// All settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What the model is.
     pub model: Model,
     /// How it is trained.
@@ -54,7 +54,7 @@ pub struct Config {
 /// Table `[model]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub(crate) struct Model {
     /// Kind of model.
     pub kind: Kind,
     /// K, the number of blocks.
@@ -105,7 +105,7 @@ pub struct Model {
 /// Table `[train]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Train {
+pub(crate) struct Train {
     /// Number of epochs.
     pub epochs: u64,
     /// Batches of an epoch; absent: as many whole batches as the training rows give.
@@ -169,7 +169,7 @@ pub struct Train {
 /// Which model a training leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Keep {
+pub(crate) enum Keep {
     /// That of the epoch after which the mean loss of the held-out rows was least.
     Best,
     /// That after the last epoch.
@@ -179,7 +179,7 @@ pub enum Keep {
 /// Table `[data]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Data {
+pub(crate) struct Data {
     /// A data set of the paper; or a path. Those of UCI have both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
@@ -222,7 +222,7 @@ pub struct Data {
 /// Table `[run]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub(crate) struct Run {
     /// "auto", "cpu", "gpu", the number of an adapter or a part of its name.
     pub device: String,
     /// Threads of the native CPU engine; 0: one per processor.
@@ -245,7 +245,7 @@ fn yes() -> bool {
 /// Name of the log-scale function; its slope is a setting of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ScaleKind {
+pub(crate) enum ScaleKind {
     /// `slope * atan(a)`.
     #[default]
     Atan,
@@ -256,7 +256,7 @@ pub enum ScaleKind {
 /// Name of a transformation of columns; the settings of splines are their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CouplingKind {
+pub(crate) enum CouplingKind {
     /// Affine, the paper's.
     #[default]
     Affine,
@@ -267,11 +267,11 @@ pub enum CouplingKind {
 /// Columns by name or number. In settings either a list or one text with commas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Columns(pub Vec<String>);
+pub(crate) struct Columns(pub Vec<String>);
 
 impl Columns {
     /// The columns of a text with commas between them.
-    pub fn of_text(text: &str) -> Self {
+    pub(crate) fn of_text(text: &str) -> Self {
         Self(text.split(',').map(|name| name.trim().to_owned()).collect())
     }
 }
@@ -282,7 +282,7 @@ impl Model {
     ///
     /// # Errors
     /// [`crate::Error::Config`] if a setting is out of range.
-    pub fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
+    pub(crate) fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
         let spec = self.shape(dim, cond_dim);
         spec.validate()?;
         match self.budget {
@@ -334,7 +334,7 @@ impl Model {
     }
 
     /// Takes over the choices of a model that exists.
-    pub fn adopt(&mut self, spec: &Spec) {
+    pub(crate) fn adopt(&mut self, spec: &Spec) {
         self.kind = spec.kind;
         self.blocks = spec.blocks;
         self.depth = spec.depth;
@@ -362,7 +362,7 @@ impl Model {
 
 impl Train {
     /// Constants of the optimiser.
-    pub fn adam(&self) -> Adam {
+    pub(crate) fn adam(&self) -> Adam {
         Adam {
             beta1: self.beta1 as f32,
             beta2: self.beta2 as f32,
@@ -377,12 +377,12 @@ impl Train {
 
     /// Whether a training may go back to its best epoch, at its end or to cool down, so that its weights are
     /// remembered.
-    pub fn goes_back(&self) -> bool {
+    pub(crate) fn goes_back(&self) -> bool {
         self.keep == Keep::Best || (self.cooldown > 0 && self.patience > 0)
     }
 
     /// Learning rate by epoch and step.
-    pub fn schedule(&self) -> Schedule {
+    pub(crate) fn schedule(&self) -> Schedule {
         let steps = self.epochs.saturating_mul(self.batches_per_epoch.unwrap_or(u64::MAX));
         Schedule {
             fall: self.schedule,
@@ -398,7 +398,7 @@ impl Train {
 
 impl Config {
     /// Where standardised columns begin to be drawn in; None where they are not.
-    pub fn squash(&self) -> Option<f64> {
+    pub(crate) fn squash(&self) -> Option<f64> {
         /// Where nothing is set.
         const DEFAULT: f64 = 0.0;
         Some(self.data.squash.unwrap_or(DEFAULT)).filter(|&squash| squash != 0.0)
@@ -409,7 +409,7 @@ impl Config {
     /// # Errors
     /// [`crate::Error::Config`] if a value has no place in TOML: a number of 2^63 or more, a path that is not
     /// Unicode.
-    pub fn to_toml(&self) -> Result<String> {
+    pub(crate) fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;
         Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))
     }

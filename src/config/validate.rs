@@ -51,7 +51,7 @@ impl Config {
     ///
     /// # Errors
     /// [`Error::Config`] naming the setting, its value and the values it may have.
-    pub fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         self.model_ranges()?;
         self.train.validate()?;
         self.data_ranges()?;

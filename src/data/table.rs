@@ -75,12 +75,12 @@ impl Table {
     }
 
     /// The table without some columns, from 0; at least one must be left.
-    pub fn without(&self, columns: &[usize]) -> Result<Self> {
+    pub(crate) fn without(&self, columns: &[usize]) -> Result<Self> {
         self.take(&(0..self.dim).filter(|i| !columns.contains(i)).collect::<Vec<_>>())
     }
 
     /// The table of some columns, from 0, in the given order.
-    pub fn take(&self, chosen: &[usize]) -> Result<Self> {
+    pub(crate) fn take(&self, chosen: &[usize]) -> Result<Self> {
         let columns = if self.columns.is_empty() {
             Vec::new()
         } else {
@@ -113,18 +113,18 @@ impl Table {
     }
 
     /// The number, from 1, that each column has in the file it was read from.
-    pub fn file_numbers(&self) -> &[usize] {
+    pub(crate) fn file_numbers(&self) -> &[usize] {
         &self.file_numbers
     }
 
     /// The columns (from 0) of the file whose numbers are so close together, for their size, that rounding them to
     /// 32-bit floats changed them much.
-    pub fn coarse(&self) -> &[usize] {
+    pub(crate) fn coarse(&self) -> &[usize] {
         &self.coarse
     }
 
     /// What to tell where [`Table::coarse`] names a column.
-    pub fn coarse_note(&self) -> Option<String> {
+    pub(crate) fn coarse_note(&self) -> Option<String> {
         let names: Vec<_> = self.coarse.iter().map(|&i| self.column_label(i)).collect();
         (!names.is_empty()).then(|| {
             format!(
@@ -136,7 +136,8 @@ impl Table {
     }
 
     /// SHA-256 of shape and values in hexadecimal: equal for the same numbers in different files, whatever the names.
-    pub fn fingerprint(&self) -> String {
+    #[cfg(test)]
+    pub(crate) fn fingerprint(&self) -> String {
         fingerprint(self.dim, &self.values)
     }
 }

@@ -28,7 +28,7 @@ const FORMAT: u32 = 3;
 
 /// A model off the device: its plan, all its weights, and what belongs to its columns.
 #[derive(Clone, Debug)]
-pub struct ModelFile {
+pub(crate) struct ModelFile {
     /// Node tables and weight layout.
     pub plan: Arc<Plan>,
     /// The weight arena; derived weights are recomputed by the programs and may hold anything.
@@ -67,7 +67,7 @@ impl ModelFile {
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
         open_tensors(path)?.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
         Self::parse(&bytes, path)
@@ -154,7 +154,7 @@ impl ModelFile {
     ///
     /// # Errors
     /// [`Error::Exists`] if the file exists and `overwrite` is not set, [`Error::Io`] if it cannot be written.
-    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
             format: self.x.oldest_format().max(self.y.oldest_format()),
             spec: self.plan.spec.clone(),
@@ -172,11 +172,6 @@ impl ModelFile {
         let metadata = Some(HashMap::from([(KEY.to_owned(), json)]));
         let bytes = safetensors::serialize(views, metadata).map_err(|e| Error::format(path, e.to_string()))?;
         write_atomic(path, overwrite, |file| file.write_all(&bytes))
-    }
-
-    /// A tensor by its name in the model file.
-    pub fn tensor(&self, name: &str) -> Option<&[f32]> {
-        self.plan.layout.tensors.iter().find(|t| t.name == name).map(|t| &self.weights[t.range()])
     }
 }
 

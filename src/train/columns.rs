@@ -75,6 +75,7 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
 }
 
 /// Rows in memory: conditions, where the settings name some, come first.
+#[cfg(test)]
 pub(super) fn in_memory(config: &Config, table: Table) -> Result<(Table, RowColumns)> {
     match &config.data.given {
         Some(Given::Columns(given)) => {

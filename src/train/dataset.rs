@@ -18,7 +18,28 @@ use crate::flow::{Lanes, ModelFile};
 use crate::plan::Kind;
 use crate::rng::{self, Stream};
 
-/// Training and held-out rows in the units of the networks, and where they come from.
+/// Rows to train on and rows that judge the training (validation), in the units of the networks, and the way there.
+///
+/// [`Dataset::from_rows`] begins one, [`Dataset::flow`] makes the builder of a flow for it. So a flow cannot be trained with rows
+/// of other units than its own: its transforms are the data's, and nobody else can set them.
+///
+/// ```compile_fail,E0624
+/// # fn main() -> hintflow::Result<()> {
+/// let data = hintflow::Dataset::from_rows(&[0.0; 40], 2).build()?;
+/// hintflow::Flow::builder(2).units(data.x.clone()); // error: private
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Nor can its rows be changed behind a trainer's back:
+///
+/// ```compile_fail,E0616
+/// # fn main() -> hintflow::Result<()> {
+/// let mut data = hintflow::Dataset::from_rows(&[0.0; 40], 2).build()?;
+/// data.test.clear(); // error: private
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// Training rows [y, x], row-major (rows, C + N), in the units of the networks.
@@ -55,7 +76,7 @@ impl Dataset {
     ///
     /// # Errors
     /// Those of reading a table, and [`Error::Config`] if settings do not fit the rows.
-    pub fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
+    pub(crate) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
         Rows::load(config, init)?.prepare(config, init)
     }
 
@@ -64,7 +85,8 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Config`] if settings do not fit the rows, [`Error::Shape`] if the tables differ in columns.
-    pub fn from_tables(config: &Config, name: &str, train: Table, test: Option<Table>) -> Result<Self> {
+    #[cfg(test)]
+    pub(crate) fn from_tables(config: &Config, name: &str, train: Table, test: Option<Table>) -> Result<Self> {
         if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
             return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
         }
@@ -86,23 +108,23 @@ impl Dataset {
     }
 
     /// Columns of a row, C + N.
-    pub fn row_columns(&self) -> usize {
+    pub(crate) fn row_columns(&self) -> usize {
         self.cond_dim + self.dim
     }
 
     /// Number of training rows.
-    pub fn train_rows(&self) -> usize {
+    pub(crate) fn train_rows(&self) -> usize {
         self.train.len() / self.row_columns()
     }
 
     /// Number of held-out rows.
-    pub fn test_rows(&self) -> usize {
+    pub(crate) fn test_rows(&self) -> usize {
         self.test.len() / self.row_columns()
     }
 
     /// Some rows in the user's units, to compare samples with: training rows, at most `most`, spread over all of them,
     /// as a table may be sorted.
-    pub fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
+    pub(crate) fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
         let mut lanes = Lanes::<Vec<f32>>::default();
         let apart = self.train_rows().div_ceil(most.max(1)).max(1);
         for row in self.train.chunks_exact(self.row_columns()).step_by(apart) {
@@ -114,7 +136,7 @@ impl Dataset {
     }
 
     /// Rows of both lanes in the user's units.
-    pub fn outer(&self, rows: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
+    pub(crate) fn outer(&self, rows: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
         rows.outer(Lanes { y: &self.y, x: &self.x })
     }
 

@@ -36,7 +36,7 @@ impl Table {
 
     /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all
     /// names of the file.
-    pub fn read_named(path: impl AsRef<Path>, wanted: &[String]) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn read_named(path: impl AsRef<Path>, wanted: &[String]) -> Result<(Self, Vec<String>)> {
         let all = RefCell::new(Vec::new());
         let table = read(path.as_ref(), &|names, _| {
             all.replace(names.to_vec());

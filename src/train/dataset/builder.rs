@@ -254,4 +254,35 @@ impl Dataset {
         model.kind = if self.cond_dim > 0 { Kind::Hint } else { Kind::Flow };
         FlowBuilder::for_data(&model, [self.dim, self.cond_dim], [&self.x, &self.y])
     }
+
+    /// Number of rows to train on.
+    pub fn rows(&self) -> usize {
+        self.train_rows()
+    }
+
+    /// Number of rows that judge the training.
+    pub fn validation_rows(&self) -> usize {
+        self.test_rows()
+    }
+
+    /// N, the number of columns of x.
+    pub fn columns(&self) -> usize {
+        self.dim
+    }
+
+    /// C, the number of conditions; 0 if there are none.
+    pub fn conditions(&self) -> usize {
+        self.cond_dim
+    }
+
+    /// What is to be known of the rows before a density of them is believed: constant or repeated columns, far values, columns
+    /// that others give. A sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What was chosen for the columns, and is nothing to worry about. A sentence each.
+    pub fn choices(&self) -> &[String] {
+        &self.choices
+    }
 }

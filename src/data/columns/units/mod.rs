@@ -50,7 +50,7 @@ use crate::error::{Error, Result};
 
 /// The columns of x, or those of y, as a model knows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Units {
+pub(crate) struct Units {
     /// Names of the columns; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
@@ -104,7 +104,14 @@ impl Units {
     ///
     /// # Errors
     /// Those of [`Units::inner`] and [`Standardizer::fit`].
-    pub fn fit(columns: Vec<String>, bounds: Vec<Bounds>, dim: usize, standardize: bool, rows: &[f32]) -> Result<Self> {
+    #[cfg(test)]
+    pub(crate) fn fit(
+        columns: Vec<String>,
+        bounds: Vec<Bounds>,
+        dim: usize,
+        standardize: bool,
+        rows: &[f32],
+    ) -> Result<Self> {
         let mut units = Self { columns, bounds, ..Self::default() };
         if standardize {
             units.standardize = Some(Standardizer::fit(&units.inner(rows)?, dim)?);
@@ -116,7 +123,7 @@ impl Units {
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::Config`] with the part that does not fit; `what` says whose columns they are.
-    pub fn check(&self, dim: usize, conditions: usize, what: &str) -> Result<()> {
+    pub(crate) fn check(&self, dim: usize, conditions: usize, what: &str) -> Result<()> {
         let agree = |part: &str, got: usize| match got == dim {
             true => Ok(()),
             false => Err(Error::Shape { what: format!("{part} of {what}"), expected: dim, got }),
@@ -168,7 +175,7 @@ impl Units {
     }
 
     /// Name of column `c` (from 0), or its number (from 1).
-    pub fn name(&self, c: usize) -> String {
+    pub(crate) fn name(&self, c: usize) -> String {
         self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
     }
 
@@ -184,7 +191,7 @@ impl Units {
 
     /// The distance about a value of column `c` (from 0), in the user's units, that is one unit of the networks; of a
     /// column that conditions shift, if the value is none that is drawn in.
-    pub fn unit(&self, c: usize, x: f64) -> f64 {
+    pub(crate) fn unit(&self, c: usize, x: f64) -> f64 {
         let is_shifted = self.regression.as_ref().is_some_and(|regression| regression.shifts(c));
         let column = self.column(c);
         let column = Column { squash: column.squash.filter(|_| !is_shifted), ..column };
@@ -209,7 +216,7 @@ impl Units {
     }
 
     /// The first of some values, row-major, that is outside of the bounds of its column.
-    pub fn outside(&self, rows: &[f32]) -> Option<Outside> {
+    pub(crate) fn outside(&self, rows: &[f32]) -> Option<Outside> {
         let dim = self.bounds.len();
         let bounded: Vec<usize> = (0..dim).filter(|&c| !self.bounds[c].is_none()).collect();
         if bounded.is_empty() {
@@ -226,7 +233,7 @@ impl Units {
     }
 
     /// These columns, given conditions y, row-major (B, C), in the units of the networks.
-    pub fn given<'a>(&'a self, y: &'a [f32]) -> Conditioned<'a> {
+    pub(crate) fn given<'a>(&'a self, y: &'a [f32]) -> Conditioned<'a> {
         Conditioned::new(self, y)
     }
 
@@ -234,12 +241,12 @@ impl Units {
     ///
     /// # Errors
     /// [`Error::Config`] naming row and column where a value is outside of its bounds.
-    pub fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
+    pub(crate) fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
         self.given(&[]).inner(rows)
     }
 
     /// Rows in the user's units, of rows in the units of the networks, of columns that no conditions shift.
-    pub fn outer(&self, rows: Vec<f32>) -> Vec<f32> {
+    pub(crate) fn outer(&self, rows: Vec<f32>) -> Vec<f32> {
         self.given(&[]).outer(rows)
     }
 
@@ -300,7 +307,7 @@ impl Units {
     }
 
     /// A row in the middle of the training's: what the networks see as 0, of columns that no conditions shift.
-    pub fn usual(&self, dim: usize) -> Vec<f32> {
+    pub(crate) fn usual(&self, dim: usize) -> Vec<f32> {
         Self { regression: None, ..self.clone() }.outer(vec![0.0; dim])
     }
 

@@ -37,7 +37,7 @@ const NEAR: f64 = 1e-3;
 
 /// Coefficients of the conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Regression {
+pub(crate) struct Regression {
     /// For each column of x one coefficient for each condition, both in the units of the networks; none for a column that is
     /// not regressed.
     coefficients: Vec<Vec<f64>>,
@@ -45,7 +45,7 @@ pub struct Regression {
 
 /// A column that is regressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Regressed {
+pub(crate) struct Regressed {
     /// Column of x, from 0.
     pub column: usize,
     /// R², the share of its variance that the conditions explain.
@@ -108,7 +108,13 @@ impl Units {
     ///
     /// # Errors
     /// Those of [`super::Conditioned::inner`].
-    pub fn regressed(self, dim: usize, y: &Self, conditions: usize, rows: &[f32]) -> Result<(Self, Vec<Regressed>)> {
+    pub(crate) fn regressed(
+        self,
+        dim: usize,
+        y: &Self,
+        conditions: usize,
+        rows: &[f32],
+    ) -> Result<(Self, Vec<Regressed>)> {
         let Some(mut standardize) = self.standardize.clone() else { return Ok((self, Vec::new())) };
         let is_scaled = |c: usize| {
             let scaled = (standardize.mean[c], standardize.scale[c]) != (0.0, 1.0);
