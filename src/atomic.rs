@@ -1,7 +1,7 @@
 //! Files that are whole or absent: written beside their place, synced, then moved there in one step.
 //!
 //! Whoever reads a file written here never sees half of it, and a failed write (full disk, a panic) leaves neither a
-//! damaged file nor a temporary one. Without `overwrite` nothing that exists is replaced, even where two processes
+//! damaged file nor a temporary one. With [`Overwrite::No`] nothing that exists is replaced, even where two processes
 //! write the same name at the same time: the last step is then a hard link, which the system refuses where the name is
 //! taken.
 
@@ -38,7 +38,7 @@ impl Overwrite {
 
 /// Writes a file as a whole. `write` gets a buffered writer; if it fails, `path` stays as it was.
 ///
-/// Without `overwrite` an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
+/// With [`Overwrite::No`] an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
 /// and its target is replaced); folders and devices never are.
 pub(crate) fn write_atomic(
     path: &Path,

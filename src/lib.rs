@@ -28,7 +28,7 @@
 //! ```
 //! # use hintflow::{Engine, Flow};
 //! # fn main() -> hintflow::Result<()> {
-//! let flow = Flow::builder(4).hint(2).width(32).build(&Engine::cpu()?)?; // x of four columns, two conditions y
+//! let flow = Flow::hint_builder(4, 2).width(32).build(&Engine::cpu()?)?; // x of four columns, two conditions y
 //! let observed = [0.3, -1.2];
 //! let posterior = flow.given(&observed)?;
 //! let x = posterior.sample(100, 7)?; // a hundred rows of x
@@ -56,8 +56,8 @@
 //! # }
 //! ```
 //!
-//! `examples/train_on_rows.rs` is a whole program. With the features `gpu` and `cli` off, the native CPU engine is all that is
-//! compiled.
+//! `examples/train_on_rows.rs` is a whole program. Without the features `gpu` and `cli` it needs neither wgpu
+//! nor what the program needs.
 //!
 //! # The rooms, in the order data flows
 //!
@@ -136,7 +136,7 @@ pub use atomic::Overwrite;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use flow::Flow;
-pub use train::{Dataset, DatasetBuilder, TrainConfig, Trainer};
+pub use train::{Dataset, TrainConfig, Trainer};
 /// The wgpu whose devices [`Engine::from_wgpu`] takes.
 #[cfg(feature = "gpu")]
 pub use wgpu;

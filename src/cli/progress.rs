@@ -123,7 +123,7 @@ impl Observer for Shown {
             return;
         }
         self.last_line = Some(Instant::now());
-        let held_out = match (r.test_loss, r.ll) {
+        let held_out = match (r.validation_loss, r.ll) {
             (Some(test), Some(ll)) => format!("  test {test:.4}  LL {ll:.4}"),
             _ => String::new(),
         };
@@ -134,7 +134,7 @@ impl Observer for Shown {
             p.step,
             p.steps,
             r.train_loss,
-            r.lr,
+            r.learning_rate,
             rate(r.rows_per_s),
             duration(p.eta_s)
         );

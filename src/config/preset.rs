@@ -53,6 +53,7 @@ use super::{Config, CouplingKind, Data, Depth, Fall, Keep, Memory, Model, Run, S
 use crate::data::Shapes;
 use crate::data::shapes::lens::Outline;
 use crate::data::uci::Uci;
+use crate::flow::MAX_LOG_SCALE;
 use crate::plan::{ConditionOn, Kind, Mixing};
 
 /// Data sets with the paper's settings: simulated, or read from files of a known layout.
@@ -212,10 +213,6 @@ pub(crate) fn for_tables() -> Config {
     };
     config
 }
-
-/// Bound on the sum of log-scales of affine couplings of tables. Log-scales of +-4 in each map compound: of eight blocks
-/// with four levels a column can be stretched by e^128, and single rows of real tables had log-densities of -1e23.
-const MAX_LOG_SCALE: f64 = 15.0;
 
 /// Settings for a table of any size, and affine couplings.
 pub(crate) fn for_affine_tables() -> Config {

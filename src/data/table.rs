@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// Number of rows.
-    pub rows: usize,
+    pub(crate) rows: usize,
     /// Names of the columns; empty if the file had none.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     dim: usize,
     values: Vec<f32>, // (rows, dim)
     coarse: Vec<usize>,
@@ -42,6 +42,16 @@ impl Table {
             coarse: Vec::new(),
             file_numbers: (1..=dim).collect(),
         })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Names of the columns; empty if the file had none.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
     }
 
     /// Number of columns.

@@ -43,7 +43,10 @@ impl Flow {
             if y.is_empty() {
                 return self.unconditional();
             }
-            return Err(Error::WrongKind { needed: "a model with conditions (`cinn` or `hint`)", found: Kind::Flow });
+            return Err(Error::WrongKind {
+                needed: "a model with conditions (`cinn` or `hint`)",
+                found: Kind::Flow.name(),
+            });
         }
         let observations = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
         if observations == 0 {
@@ -59,7 +62,7 @@ impl Flow {
             return Ok(Conditional { flow: self, user: &[], inner: Cow::Borrowed(&[]), observations: None, first: 0 });
         }
         let needed = "an unconditional `flow`; of others `Flow::given` takes the conditions first";
-        Err(Error::WrongKind { needed, found: spec.kind })
+        Err(Error::WrongKind { needed, found: spec.kind.name() })
     }
 
     /// Number of rows of `columns` values.

@@ -15,9 +15,9 @@ const SHARES: [f64; 14] = [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0
 #[non_exhaustive]
 pub struct Evidence {
     /// Shares of the rows.
-    pub shares: Vec<f64>,
+    pub(crate) shares: Vec<f64>,
     /// The `log p(y)` that this share of the rows is below.
-    pub log_prob: Vec<f64>,
+    pub(crate) log_prob: Vec<f64>,
 }
 
 impl Evidence {

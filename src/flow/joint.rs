@@ -46,7 +46,10 @@ impl Flow {
     pub fn joint(&self) -> Result<Joint<'_>> {
         match self.plan.spec.kind {
             Kind::Hint => Ok(Joint { flow: self }),
-            found => Err(Error::WrongKind { needed: "a `hint`, which alone has a density of its conditions", found }),
+            kind => {
+                let needed = "a `hint`, which alone has a density of its conditions";
+                Err(Error::WrongKind { needed, found: kind.name() })
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! A [`Flow`] is a model on a device. It records its programs with the `tape` when they are first used
 //! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out. Of conditional models [`Flow::given`] takes
 //! the conditions, and gives what an unconditional flow has itself; what a `hint` knows of x and y together are methods
-//! of [`Flow`] whose names say `joint` or `evidence`.
+//! of [`Joint`].
 
 mod builder;
 mod conditional;
@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use builder::FlowBuilder;
+pub(crate) use builder::MAX_LOG_SCALE;
 pub use conditional::Conditional;
 pub use evidence::Evidence;
 pub use gradients::Gradients;
@@ -83,9 +84,26 @@ impl fmt::Debug for Flow {
 }
 
 impl Flow {
-    /// Starts a new model of `dim` columns.
+    /// Starts a new unconditional flow z = T(x) of `dim` columns.
     pub fn builder(dim: u32) -> FlowBuilder {
         FlowBuilder::new(dim)
+    }
+
+    /// Starts a new conditional flow z = T(x | y) of `dim` columns x and so many conditions y (docs/model.md, Lanes).
+    pub fn cinn_builder(dim: u32, conditions: u32) -> FlowBuilder {
+        FlowBuilder::from_spec(Spec { kind: Kind::Cinn, dim, cond_dim: conditions, ..Spec::default() })
+    }
+
+    /// Starts a new flow of `dim` columns x and so many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint
+    /// density, the evidence and the posterior (docs/model.md, Lanes).
+    pub fn hint_builder(dim: u32, conditions: u32) -> FlowBuilder {
+        FlowBuilder::from_spec(Spec { kind: Kind::Hint, dim, cond_dim: conditions, ..Spec::default() })
+    }
+
+    /// All but the weights, as a model file has it.
+    pub(crate) fn description(&self) -> ModelFile {
+        let (plan, x, y) = (self.plan.clone(), self.x.clone(), self.y.clone());
+        ModelFile { plan, weights: Vec::new(), x, y, evidence: None, training: None }
     }
 
     /// Reads a model file (docs/model.md, Model file) and puts it on a device.
@@ -137,7 +155,7 @@ impl Flow {
     /// Writes the model file atomically.
     ///
     /// # Errors
-    /// [`crate::Error::Exists`] if the file exists and `overwrite` is not set, [`crate::Error::Io`] if it cannot be
+    /// [`crate::Error::Exists`] if the file exists and `overwrite` is [`Overwrite::No`], [`crate::Error::Io`] if it cannot be
     /// written.
     pub fn save(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
         self.to_file()?.write(path.as_ref(), overwrite)
@@ -233,8 +251,8 @@ impl Flow {
     /// `n` samples, row-major (n, N). Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceLost`] if the device fails, [`crate::Error::WrongKind`] if the model has conditions or
-    /// memory cannot hold so many.
+    /// [`crate::Error::WrongKind`] if the model has conditions, [`crate::Error::OutOfMemory`] if memory cannot hold so
+    /// many, [`crate::Error::DeviceLost`] if the device fails.
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_from(n, seed, 0)
     }
@@ -278,8 +296,9 @@ impl Flow {
         if matches!(reserved, Some(Ok(()))) {
             return Ok(());
         }
+        let needed = (rows as u64).checked_mul(4 * columns as u64);
         let what = format!("{rows} samples of {columns} columns do not fit in memory; draw fewer at a time");
-        Err(Error::argument("n", what))
+        Err(Error::OutOfMemory { what, needed, available: None })
     }
 
     /// Runs a program.

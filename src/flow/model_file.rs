@@ -153,7 +153,7 @@ impl ModelFile {
     /// Writes the file atomically.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the file exists and `overwrite` is not set, [`Error::Io`] if it cannot be written.
+    /// [`Error::Exists`] if the file exists and `overwrite` is [`Overwrite::No`], [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
             format: self.x.oldest_format().max(self.y.oldest_format()),

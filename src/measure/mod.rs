@@ -19,7 +19,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use metric::Metric;
-#[cfg(feature = "cli")]
 pub(crate) use shapes::held_out;
 
 use crate::config::Config;

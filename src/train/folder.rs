@@ -68,7 +68,7 @@ impl RunFolder {
     /// Fails as [`RunFolder::create`] would, before any work is spent.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the folder is not empty and `overwrite` is not set, [`Error::Format`] if it is a file.
+    /// [`Error::Exists`] if the folder is not empty and `overwrite` is [`Overwrite::No`], [`Error::Format`] if it is a file.
     pub(crate) fn check(path: &Path, overwrite: Overwrite) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -84,11 +84,11 @@ impl RunFolder {
         }
     }
 
-    /// Makes a folder for a new run. With `overwrite` a folder may hold something: files of an earlier run, pictures too,
+    /// Makes a folder for a new run. With [`Overwrite::Yes`] a folder may hold something: files of an earlier run, pictures too,
     /// are removed, others stay.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the folder is not empty and `overwrite` is not set, [`Error::Io`] if it cannot be made or
+    /// [`Error::Exists`] if the folder is not empty and `overwrite` is [`Overwrite::No`], [`Error::Io`] if it cannot be made or
     /// another process trains into it.
     pub(crate) fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
         Self::check(path, overwrite)?;

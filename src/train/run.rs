@@ -113,7 +113,7 @@ pub(crate) fn resume(
     if is_done && manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
         let state = found.as_ref().map(|(checkpoint, ..)| &checkpoint.state);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
-        let scores = last.and_then(|report| report.test_loss.zip(report.ll));
+        let scores = last.and_then(|report| report.validation_loss.zip(report.ll));
         let kept = state
             .map(|state| {
                 Kept::of(state.position.epoch, state.best.as_ref(), state.cooldown, &config.train, || Ok(scores))
@@ -432,11 +432,8 @@ impl Run<'_> {
 
     /// Pictures are an extra: where they fail, the run does not.
     fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) {
-        #[cfg(feature = "cli")]
         if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept) {
             observer.warning(&format!("not all pictures could be drawn: {error}"));
         }
-        #[cfg(not(feature = "cli"))]
-        let _ = (observer, kept);
     }
 }

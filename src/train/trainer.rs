@@ -6,7 +6,7 @@ use super::dataset::Dataset;
 use super::density;
 use super::kept::Kept;
 use super::metrics::EpochReport;
-use super::settings::TrainConfig;
+use super::settings::{TrainConfig, as_argument};
 use super::training_loop::{Progress, TrainingLoop};
 use crate::config::CouplingKind;
 use crate::error::{Error, Result};
@@ -102,7 +102,7 @@ pub enum Event<'e> {
 #[non_exhaustive]
 pub struct Fitted {
     /// The epoch after which it was the model, counted from 1; 0: the initial weights.
-    pub epoch: u64,
+    pub kept_epoch: u64,
     /// Epochs that were trained.
     pub epochs: u64,
     /// Mean loss of the validation rows in nats, in the units of the networks; none without such rows.
@@ -119,7 +119,7 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`Error::Argument`] if the flow was not made for this data ([`Dataset::flow`],
-    /// [`crate::DatasetBuilder::columns_of`]), [`Error::Config`] if a setting is out of range for it,
+    /// [`crate::train::DatasetBuilder::columns_of`]), [`Error::Argument`] if a setting is out of range for it,
     /// [`Error::OutOfMemory`] or [`Error::UnsupportedLimit`] if the device cannot hold both.
     pub fn new(flow: &'a mut Flow, data: &'a Dataset, config: TrainConfig) -> Result<Self> {
         let flow: &'a Flow = flow;
@@ -132,7 +132,7 @@ impl<'a> Trainer<'a> {
             Transform::Affine => CouplingKind::Affine,
             Transform::Spline(_) => CouplingKind::Spline,
         };
-        let settings = data.resolve(&config.settings(coupling)?, coupling)?;
+        let settings = data.resolve(&config.settings(coupling)?, coupling).map_err(as_argument)?;
         let noise = settings.noise;
         Ok(Self { flow, data, steps: TrainingLoop::new(flow, settings, data)?, noise })
     }
@@ -183,6 +183,6 @@ impl<'a> Trainer<'a> {
     pub fn finish(mut self) -> Result<Fitted> {
         let Kept { epoch, epochs, test_loss, ll, stopped_early, .. } = self.steps.finish()?;
         density::remember(self.flow, self.data, self.noise)?;
-        Ok(Fitted { epoch, epochs, validation_loss: test_loss, ll, stopped_early })
+        Ok(Fitted { kept_epoch: epoch, epochs, validation_loss: test_loss, ll, stopped_early })
     }
 }

@@ -51,9 +51,8 @@ pub struct Progress {
 
 /// Trains a model on a data set, step by step.
 ///
-/// A [`Flow`] has one trainer at a time: a new one begins with Adam's moments at zero, and takes the place of an
-/// earlier one, which must not go on. Rows and moments stay on the device until the next trainer, or until the flow is
-/// dropped.
+/// A new one begins with Adam's moments at zero and takes the place of an earlier one. Rows and moments stay on the device
+/// until then, or until the flow is dropped.
 pub(crate) struct TrainingLoop<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
@@ -290,16 +289,16 @@ impl<'a> TrainingLoop<'a> {
             epoch: self.position.epoch + 1,
             step: self.position.step,
             train_loss: self.loss_sum / self.losses as f64,
-            test_loss: test.map(|(loss, _)| loss),
+            validation_loss: test.map(|(loss, _)| loss),
             ll: test.map(|(_, ll)| ll),
-            lr: self.rate(),
+            learning_rate: self.rate(),
             rows_per_s: self.rows_per_s(),
         };
-        let exploded = self.has_exploded(report.test_loss);
+        let exploded = self.has_exploded(report.validation_loss);
         self.position.epoch += 1;
         self.begin_epoch();
         if exploded && self.may_retry() {
-            let loss = report.test_loss.unwrap_or(f64::NAN);
+            let loss = report.validation_loss.unwrap_or(f64::NAN);
             self.go_back(&format!("the loss of the held-out rows became {loss:.4} in epoch {}", report.epoch))?;
         }
         if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {
@@ -354,8 +353,8 @@ impl<'a> TrainingLoop<'a> {
         Ok(kept)
     }
 
-    /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units
-    /// without the constant of the normal distribution (docs/model.md, Metrics). None where no rows are held out.
+    /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean
+    /// log-density of x (given y) per dimension in the user's units, without the constant of the normal distribution (docs/model.md, Metrics). None where no rows are held out.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].

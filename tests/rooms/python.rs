@@ -118,8 +118,7 @@ fn agrees_in_the_users_units(regression: Option<Regression>, squash: Option<f64>
     let bound = |lower, upper| Bounds { lower, upper };
     let of_x = vec![bound(Some(3.5), None), Bounds::default(), bound(None, Some(9.0)), bound(Some(0.5), Some(10.0))];
     let of_y = vec![Bounds::default(), bound(None, Some(-17.0))];
-    let flow = Flow::builder(4)
-        .hint(2)
+    let flow = Flow::hint_builder(4, 2)
         .blocks(3)
         .width(9)
         .init_sigma(0.5)

@@ -1,6 +1,7 @@
 //! A data set from rows in memory.
 
 use super::{Dataset, RowColumns, Rows};
+use crate::config::Model;
 use crate::config::preset::for_tables;
 use crate::data::columns::units::{Bounds, Choice, ColumnSetting};
 use crate::data::{Table, side_by_side};
@@ -19,8 +20,10 @@ use crate::plan::Kind;
 pub struct DatasetBuilder {
     x: Lane,
     y: Lane,
-    name: String,
-    validation: Validation,
+    /// Share of the rows that is kept for validation, unless it has rows of its own.
+    share: f64,
+    validation: Option<Vec<f32>>,
+    validation_conditions: Vec<f32>,
     standardize: bool,
     regression: bool,
     columns_of: Option<ModelFile>,
@@ -34,12 +37,6 @@ struct Lane {
     dim: usize,
     names: Vec<String>,
     settings: Vec<(usize, ColumnSetting)>,
-}
-
-#[derive(Clone, Debug)]
-enum Validation {
-    Share(f64),
-    Rows { y: Vec<f32>, x: Vec<f32> },
 }
 
 impl Lane {
@@ -56,11 +53,29 @@ impl Lane {
             let what = format!("names of {what}");
             return Err(Error::Shape { what, expected: self.dim, got: self.names.len() });
         }
+        if rows.is_empty() {
+            return Err(Error::Shape { what: format!("rows of {what}"), expected: 1, got: 0 });
+        }
         if let Some(place) = rows.iter().position(|v| !v.is_finite()) {
-            let (row, column) = (place / self.dim + 1, place % self.dim + 1);
-            return Err(Error::NotFinite { what: format!("row {row}, column {column} of {what}") });
+            return Err(Error::NotFinite { what: self.place(what, place) });
+        }
+        let settings = self.settings(what)?;
+        for (place, &value) in rows.iter().enumerate() {
+            let bounds = settings[place % self.dim].bounds();
+            if !bounds.holds(value.into()) {
+                let limit = |side, bound: Option<f64>| bound.map(|bound| format!("{side} than {bound}"));
+                let limits = limit("greater", bounds.lower).into_iter().chain(limit("less", bounds.upper));
+                let limits = limits.collect::<Vec<_>>().join(" and ");
+                let what = format!("{value} in {} must be {limits}", self.place(what, place));
+                return Err(Error::argument("bounds", what));
+            }
         }
         Table::new(self.names.clone(), self.dim, rows.to_vec())
+    }
+
+    /// Where a value is, for messages: as indices, from 0.
+    fn place(&self, what: &str, place: usize) -> String {
+        format!("row {}, column {} of {what} (from 0)", place / self.dim, place % self.dim)
     }
 
     /// What is said of each column.
@@ -94,8 +109,9 @@ impl DatasetBuilder {
         Self {
             x: Lane { rows: x.to_vec(), dim, ..Lane::default() },
             y: Lane::default(),
-            name: "rows".into(),
-            validation: Validation::Share(defaults.validation.unwrap_or(0.0)),
+            share: defaults.validation.unwrap_or(0.0),
+            validation: None,
+            validation_conditions: Vec::new(),
             standardize: defaults.standardize,
             regression: defaults.regression,
             columns_of: None,
@@ -136,14 +152,19 @@ impl DatasetBuilder {
 
     /// Share of the rows that is kept for validation, chosen at random; 0 for none.
     pub fn validation(mut self, share: f64) -> Self {
-        self.validation = Validation::Share(share);
+        self.share = share;
         self
     }
 
-    /// Rows of x for validation, instead of a share of the others. Of a conditional model `y` holds a row of conditions
-    /// for each; otherwise it is empty.
-    pub fn validation_rows(mut self, x: &[f32], y: &[f32]) -> Self {
-        self.validation = Validation::Rows { y: y.to_vec(), x: x.to_vec() };
+    /// Rows of x for validation, instead of a share of the others; see [`DatasetBuilder::validation_conditions`] too.
+    pub fn validation_rows(mut self, x: &[f32]) -> Self {
+        self.validation = Some(x.to_vec());
+        self
+    }
+
+    /// The conditions of the validation rows, a row for each.
+    pub fn validation_conditions(mut self, y: &[f32]) -> Self {
+        self.validation_conditions = y.to_vec();
         self
     }
 
@@ -161,12 +182,9 @@ impl DatasetBuilder {
 
     /// Takes names, bounds and transforms of the columns from a flow, instead of choosing them: so the flow can be trained
     /// on with these rows.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`].
-    pub fn columns_of(mut self, flow: &Flow) -> Result<Self> {
-        self.columns_of = Some(flow.to_file()?);
-        Ok(self)
+    pub fn columns_of(mut self, flow: &Flow) -> Self {
+        self.columns_of = Some(flow.description());
+        self
     }
 
     /// Seed of the choice of validation rows.
@@ -187,9 +205,6 @@ impl DatasetBuilder {
         let Ok(rows) = u32::try_from(count) else {
             return Err(Error::argument("x", "has 2^32 rows or more"));
         };
-        if rows == 0 {
-            return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
-        }
         let mut notes: Vec<String> = all.coarse_note().into_iter().collect();
         let columns = RowColumns::in_memory(&self.y.names, &self.x.names, [cond_dim, dim], all.file_numbers());
         let coarse = all.coarse().to_vec();
@@ -197,14 +212,18 @@ impl DatasetBuilder {
         config.model.kind = if cond_dim > 0 { Kind::Hint } else { Kind::Flow };
         (config.data.standardize, config.data.regression) = (self.standardize, self.regression);
         (config.data.seed, config.data.validation) = (self.seed, None);
+        if !(0.0..1.0).contains(&self.share) {
+            let what = format!("must be a share of the rows, at least 0 and less than 1, is {}", self.share);
+            return Err(Error::argument("validation", what));
+        }
         let (train, test, held_out, split) = match &self.validation {
-            Validation::Share(share) if !(0.0..1.0).contains(share) => {
-                let what = format!("must be a share of the rows, at least 0 and less than 1, is {share}");
-                return Err(Error::argument("validation", what));
+            Some(x) => {
+                let test = self.rows(&self.validation_conditions, x)?.into_values();
+                (all.into_values().into(), test, Vec::new(), None)
             }
-            Validation::Share(share) => {
-                let held_out = super::count_held_out(rows, *share);
-                if held_out == 0 && *share > 0.0 {
+            None => {
+                let held_out = super::count_held_out(rows, self.share);
+                if held_out == 0 && self.share > 0.0 {
                     notes.push("too few rows to hold any out: there is no validation loss".into());
                 }
                 let chosen = super::held_out_rows(rows, held_out, self.seed);
@@ -212,12 +231,11 @@ impl DatasetBuilder {
                 let split = HeldOut { seed: self.seed, of: rows, rows: held_out as u32 };
                 (train, test, chosen, (held_out > 0).then_some(split))
             }
-            Validation::Rows { y, x } => (all.into_values().into(), self.rows(y, x)?.into_values(), Vec::new(), None),
         };
         let mut settings = self.y.settings("the conditions")?;
         settings.extend(self.x.settings("x")?);
         let said = [&self.y.settings, &self.x.settings].iter().any(|settings| !settings.is_empty());
-        let rows = Rows { name: self.name, columns, coarse, train, test, held_out, split, file: None, notes };
+        let rows = Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes };
         rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref())
     }
 
@@ -248,11 +266,20 @@ impl Dataset {
 
     /// Starts a flow for this data, with its columns and their transforms, and the defaults of tables: four blocks of
     /// rational-quadratic splines of width 128 with full recursion, the columns in reverse order between blocks. Of data
-    /// with conditions it is a `hint`; see [`FlowBuilder::kind`] for a `cinn`.
+    /// with conditions it is a `hint`, which knows x and y together; see [`Dataset::cinn`] too.
     pub fn flow(&self) -> FlowBuilder {
-        let mut model = for_tables().model;
-        model.kind = if self.cond_dim > 0 { Kind::Hint } else { Kind::Flow };
-        FlowBuilder::for_data(&model, [self.dim, self.cond_dim], [&self.x, &self.y])
+        self.builder(if self.cond_dim > 0 { Kind::Hint } else { Kind::Flow })
+    }
+
+    /// Starts a `cinn` for this data, which knows x given y and nothing of y, with the defaults of [`Dataset::flow`]. Data
+    /// without conditions has none: `build` says so.
+    pub fn cinn(&self) -> FlowBuilder {
+        self.builder(Kind::Cinn)
+    }
+
+    fn builder(&self, kind: Kind) -> FlowBuilder {
+        let spec = Model { kind, ..for_tables().model }.shape(self.dim as u32, self.cond_dim as u32);
+        FlowBuilder::for_data(spec, [&self.x, &self.y])
     }
 
     /// Number of rows to train on.
@@ -266,12 +293,12 @@ impl Dataset {
     }
 
     /// N, the number of columns of x.
-    pub fn columns(&self) -> usize {
+    pub fn dim(&self) -> usize {
         self.dim
     }
 
     /// C, the number of conditions; 0 if there are none.
-    pub fn conditions(&self) -> usize {
+    pub fn cond_dim(&self) -> usize {
         self.cond_dim
     }
 
