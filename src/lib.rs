@@ -123,6 +123,9 @@ pub mod train;
 #[path = "../tests/rooms/mod.rs"]
 mod rooms;
 
+#[cfg(doctest)]
+mod wrong_uses;
+
 /// The README's example compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

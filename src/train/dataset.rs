@@ -22,24 +22,6 @@ use crate::rng::{self, Stream};
 ///
 /// [`Dataset::from_rows`] begins one, [`Dataset::flow`] makes the builder of a flow for it. So a flow cannot be trained with rows
 /// of other units than its own: its transforms are the data's, and nobody else can set them.
-///
-/// ```compile_fail,E0624
-/// # fn main() -> hintflow::Result<()> {
-/// let data = hintflow::Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// hintflow::Flow::builder(2).units(data.x.clone()); // error: private
-/// # Ok(())
-/// # }
-/// ```
-///
-/// Nor can its rows be changed behind a trainer's back:
-///
-/// ```compile_fail,E0616
-/// # fn main() -> hintflow::Result<()> {
-/// let mut data = hintflow::Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// data.test.clear(); // error: private
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// Training rows [y, x], row-major (rows, C + N), in the units of the networks.

@@ -34,48 +34,6 @@ use crate::plan::Transform;
 /// # Ok(())
 /// # }
 /// ```
-///
-/// A flow that is being trained cannot be used otherwise:
-///
-/// ```compile_fail,E0502
-/// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
-/// # fn main() -> hintflow::Result<()> {
-/// let data = Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// let mut flow = data.flow().build(&Engine::cpu()?)?;
-/// let mut trainer = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// flow.sample(10, 1)?; // error: `flow` is borrowed by the trainer
-/// trainer.epoch()?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// Nor can it have a second trainer at the same time:
-///
-/// ```compile_fail,E0499
-/// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
-/// # fn main() -> hintflow::Result<()> {
-/// let data = Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// let mut flow = data.flow().build(&Engine::cpu()?)?;
-/// let mut first = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// let mut second = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// first.epoch()?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// A trainer that has finished is gone, so no step can be taken beyond the end:
-///
-/// ```compile_fail,E0382
-/// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
-/// # fn main() -> hintflow::Result<()> {
-/// let data = Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// let mut flow = data.flow().build(&Engine::cpu()?)?;
-/// let mut trainer = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// trainer.finish()?;
-/// trainer.epoch()?; // error: use of a moved value
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Trainer<'a> {
     flow: &'a Flow,
