@@ -29,7 +29,7 @@ use crate::error::Result;
 pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
 pub(crate) use crate::plan::Depth;
-use crate::plan::budget::width_for;
+use crate::plan::budget::{scale_within, width_for};
 use crate::plan::spec::DEFAULT_SLOPE;
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub(crate) use crate::tape::Memory;
@@ -326,7 +326,7 @@ impl Model {
         match self.max_log_scale {
             Some(most) if self.scale == ScaleKind::Atan => {
                 // The least f32 would be 0 for a bound of no sense, which is then refused by the name of the slope.
-                Spec { scale: Scale::bounded(&spec, most), ..spec }
+                Spec { scale: scale_within(&spec, most), ..spec }
             }
             _ => spec,
         }

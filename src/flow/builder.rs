@@ -153,7 +153,7 @@ impl FlowBuilder {
     pub fn spec(&self) -> Result<Spec> {
         let mut spec = self.spec.clone();
         if let (Transform::Affine, Some(most)) = (spec.coupling, self.max_log_scale) {
-            spec.scale = Scale::bounded(&spec, most);
+            spec.scale = budget::scale_within(&spec, most);
         }
         spec.validate()?;
         if let Some(budget) = self.budget {

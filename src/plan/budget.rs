@@ -1,7 +1,7 @@
 //! Parameter budgets: the width whose parameter count is nearest to a given number (docs/model.md, Networks).
 
 use super::lane;
-use super::spec::{Mixing, Spec};
+use super::spec::{Mixing, Scale, Spec};
 use crate::error::{Error, Result};
 
 /// Number of trained parameters of `spec`, without making the plan.
@@ -39,6 +39,12 @@ pub(crate) fn maps_of_a_column(spec: &Spec) -> u64 {
     let of_column = |c: u32| couplings.iter().filter(|n| (n.lower_first..n.lower_first + n.lower).contains(&c)).count();
     let most = (0..spec.latent_dim()).map(of_column).max().unwrap_or(0) as u64;
     most * u64::from(spec.blocks)
+}
+
+/// The soft clamp with which the log-scales of all affine maps that a column goes through sum up to at most `most`.
+pub(crate) fn scale_within(spec: &Spec, most: f64) -> Scale {
+    let each = most / maps_of_a_column(spec) as f64;
+    Scale::Atan { slope: (each / std::f64::consts::FRAC_PI_2) as f32 }
 }
 
 /// Elements of all mixing matrices.

@@ -85,15 +85,6 @@ fn default_slope() -> f32 {
     DEFAULT_SLOPE
 }
 
-impl Scale {
-    /// The soft clamp with which the log-scales of all affine maps that a column of a model goes through sum up to at most
-    /// `most`.
-    pub(crate) fn bounded(spec: &Spec, most: f64) -> Self {
-        let each = most / super::budget::maps_of_a_column(spec) as f64;
-        Self::Atan { slope: (each / std::f64::consts::FRAC_PI_2) as f32 }
-    }
-}
-
 impl Default for Scale {
     fn default() -> Self {
         Self::Atan { slope: DEFAULT_SLOPE }
