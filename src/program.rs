@@ -221,8 +221,7 @@ pub(crate) enum StepOp {
         /// Which mixing.
         mix: MixId,
     },
-    /// Gradient of the reflection vectors from the gradient of Q. The program begins with the [`StepOp::Reflect`] of the
-    /// same mixing, whose intermediate results are used.
+    /// Gradient of the reflection vectors from the gradient of Q.
     ReflectBackward {
         /// Which mixing.
         mix: MixId,

@@ -28,7 +28,7 @@
 
 pub(crate) mod blocks;
 #[cfg(test)]
-pub(crate) mod plain;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod whole;

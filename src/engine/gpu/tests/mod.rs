@@ -13,7 +13,6 @@ mod optimizer;
 mod profile;
 mod random;
 mod reference;
-mod reflections;
 mod spline;
 mod training;
 
