@@ -67,7 +67,7 @@ impl Bench {
     /// Puts a case on a device and checks what the device computes; `memory` is that of training steps.
     ///
     /// # Errors
-    /// [`crate::Error::CheckFailed`] if the device computes something else, [`crate::Error::Device`] if the model
+    /// [`crate::Error::CheckFailed`] if the device computes something else, [`crate::Error::OutOfMemory`] if the model
     /// does not fit, [`crate::Error::DeviceLost`] if the device fails.
     pub fn new(case: Case, condition_on: ConditionOn, memory: Memory, engine: &Engine) -> Result<Self> {
         let agreement = check::check(&case, condition_on, memory, engine)?;

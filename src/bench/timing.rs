@@ -72,7 +72,7 @@ impl Bench {
     /// Times training steps.
     ///
     /// # Errors
-    /// [`Error::Device`] if the model does not fit, [`Error::DeviceLost`] if the device fails,
+    /// [`Error::OutOfMemory`] if the model does not fit, [`Error::DeviceLost`] if the device fails,
     /// [`Error::Diverged`] if the loss becomes no number.
     pub fn step(&self, effort: &Effort) -> Result<StepTiming> {
         let id = self.prepare_step()?;

@@ -98,7 +98,7 @@ impl<'a> TrainingLoop<'a> {
     /// gives.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the data does not fit the model, [`Error::Device`] if the device cannot hold both.
+    /// [`Error::Shape`] if the data does not fit the model, [`Error::OutOfMemory`] if the device cannot hold both.
     pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
         let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
             unreachable!("`Dataset::resolve` sets both")
