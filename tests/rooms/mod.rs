@@ -2,7 +2,7 @@
 
 mod circles;
 #[path = "../it/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 mod data;
 mod memory;
 mod posterior;

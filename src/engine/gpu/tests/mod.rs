@@ -16,9 +16,8 @@ mod reference;
 mod spline;
 mod training;
 
-/// The comparison of the integration tests, and tested there (`tests/helpers.rs`).
-#[path = "../../../../tests/it/common/compare.rs"]
-mod compare;
+// Tested in `tests/it/helpers.rs`.
+use crate::rooms::common::compare;
 
 use std::sync::Arc;
 
