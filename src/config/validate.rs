@@ -4,8 +4,8 @@ use super::{Config, CouplingKind, Given, Preset, ScaleKind, Train};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
-/// Most threads of the native CPU engine. Far more than cores are of no use, and the system may not start them.
-pub(crate) const MOST_THREADS: u64 = 1024;
+/// Most threads of the native CPU engine.
+pub(crate) const MOST_THREADS: u64 = crate::engine::cpu::MOST_THREADS as u64;
 
 /// Most halvings of a rate: after as many there is nothing left of it.
 const MOST_RETRIES: u64 = 30;

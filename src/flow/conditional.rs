@@ -36,6 +36,7 @@ impl Flow {
     /// The model given observations y, row-major (B, C), in the user's units; an unconditional flow is given nothing.
     ///
     /// # Errors
+    /// [`Error::NotFinite`] naming a value of `y` that is no number,
     /// [`Error::WrongKind`] if the model has no conditions and `y` is not empty, [`Error::Shape`] if `y` has no rows
     /// or its length is not a multiple of C.
     pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Conditional<'a>> {
@@ -51,6 +52,11 @@ impl Flow {
         let observations = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
         if observations == 0 {
             return Err(Error::Shape { what: "observations".into(), expected: 1, got: 0 });
+        }
+        if let Some(place) = y.iter().position(|v| !v.is_finite()) {
+            let c = self.plan.spec.cond_dim as usize;
+            let what = format!("observation {}, condition {} (from 0)", place / c, place % c);
+            return Err(Error::NotFinite { what });
         }
         Ok(Conditional { flow: self, user: y, inner: self.y.inner(y)?, observations: Some(observations), first: 0 })
     }

@@ -3,7 +3,7 @@
 use super::{Dataset, RowColumns, Rows};
 use crate::config::Model;
 use crate::config::preset::for_tables;
-use crate::data::columns::units::{Bounds, Choice, ColumnSetting};
+use crate::data::columns::units::{Bounds, Choice, ColumnSetting, Units};
 use crate::data::{Table, side_by_side};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
@@ -59,16 +59,10 @@ impl Lane {
         if let Some(place) = rows.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite { what: self.place(what, place) });
         }
-        let settings = self.settings(what)?;
-        for (place, &value) in rows.iter().enumerate() {
-            let bounds = settings[place % self.dim].bounds();
-            if !bounds.holds(value.into()) {
-                let limit = |side, bound: Option<f64>| bound.map(|bound| format!("{side} than {bound}"));
-                let limits = limit("greater", bounds.lower).into_iter().chain(limit("less", bounds.upper));
-                let limits = limits.collect::<Vec<_>>().join(" and ");
-                let what = format!("{value} in {} must be {limits}", self.place(what, place));
-                return Err(Error::argument("bounds", what));
-            }
+        let bounds = self.settings(what)?.iter().map(ColumnSetting::bounds).collect();
+        if let Some(outside) = (Units { bounds, ..Units::default() }).outside(rows) {
+            let place = self.place(what, (outside.row - 1) * self.dim + outside.column - 1);
+            return Err(Error::argument("bounds", format!("{place}: {}", outside.what)));
         }
         Table::new(self.names.clone(), self.dim, rows.to_vec())
     }

@@ -44,7 +44,7 @@ impl Bounds {
     }
 
     /// Whether a value lies strictly inside. NaN does not.
-    pub(crate) fn holds(&self, x: f64) -> bool {
+    pub(super) fn holds(&self, x: f64) -> bool {
         self.lower.is_none_or(|lower| x > lower) && self.upper.is_none_or(|upper| x < upper) && !x.is_nan()
     }
 

@@ -79,7 +79,8 @@ pub struct Outside {
     /// Column, counted from 1.
     pub column: usize,
     name: Option<String>,
-    what: String,
+    /// What it must be.
+    pub(crate) what: String,
 }
 
 impl Outside {
