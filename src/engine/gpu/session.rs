@@ -54,7 +54,7 @@ pub(super) struct GpuSession {
     plan: Arc<Plan>,
     tables: Tables,
     room: Room,
-    arrays: Arrays,
+    pub(super) arrays: Arrays,
     programs: Vec<Compiled>,
     data: Option<Data>,
     order: Vec<u32>,

@@ -26,7 +26,7 @@ use super::device::Device;
 use super::record::KernelVariants;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
-use crate::engine::{Job, Session, Values};
+use crate::engine::{Footprint, Job, Session, Values};
 use crate::plan::{ConditionOn, Kind, Plan, Scale, Spec, Spline, Transform};
 use crate::program::{Op, Program, StepOp};
 use crate::rng::{Counter, Stream};
@@ -53,6 +53,15 @@ fn device() -> Arc<Device> {
 
 fn plan(spec: Spec) -> Arc<Plan> {
     Arc::new(Plan::new(&spec).unwrap())
+}
+
+/// Bytes that a session holds on its device and objects made there, but for the buffers that take turns carrying values
+/// to the device: how many of those there come to be depends on how far the device lags behind.
+fn held(session: &GpuSession) -> (Footprint, u64) {
+    let (made, bytes) = session.arrays.commands.upload_buffers();
+    let mut footprint = session.footprint();
+    footprint.transfer -= bytes as usize;
+    (footprint, session.device.created() - made)
 }
 
 /// Numbers in [-scale, scale).
