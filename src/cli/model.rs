@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{Columns, Given};
+use crate::data::files::text::TextSettings;
 use crate::data::{Table, Units};
 use crate::plan::Kind;
 use crate::train::folder::read_model;
@@ -106,7 +107,7 @@ impl Data {
                 table.without(&conditions)?
             }
             (None, _) => {
-                let (table, in_file) = Table::read_named(path, names)?;
+                let (table, in_file) = Table::read_named(path, names, &TextSettings::default())?;
                 let table = in_columns_of(names, dim, "columns", table, path)?;
                 let also: Vec<_> = of_given.iter().flatten().chain(flow.conditions()).cloned().collect();
                 tell_of_names(names, &in_file, &also, path);
@@ -127,7 +128,7 @@ impl Data {
             (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions())?,
             (Some(file), None) => table_of_conditions(flow, Path::new(file))?,
             (None, None) => {
-                let (table, in_file) = Table::read_named(path, flow.conditions())?;
+                let (table, in_file) = Table::read_named(path, flow.conditions(), &TextSettings::default())?;
                 if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
                     return Err(needs_conditions(flow));
                 }
@@ -170,7 +171,7 @@ fn table_of_conditions(flow: &Flow, path: &Path) -> Result<Table> {
         return Err(no_conditions(&path.display().to_string()));
     }
     let names = flow.conditions();
-    let (table, in_file) = Table::read_named(path, names)?;
+    let (table, in_file) = Table::read_named(path, names, &TextSettings::default())?;
     let table = in_columns_of(names, flow.spec().cond_dim as usize, "conditions", table, path)?;
     tell_of_names(names, &in_file, flow.columns(), path);
     note(&table, path);
@@ -216,7 +217,9 @@ fn renamed(error: Error, option: &str) -> Error {
     }
 }
 
+/// Tells what is to be known of how a file was read.
 fn note(table: &Table, path: &Path) {
+    table.assumed().iter().for_each(|assumed| tracing::info!("{}: {assumed}", path.display()));
     if let Some(note) = table.coarse_note() {
         tracing::warn!("{}: {note}", path.display());
     }

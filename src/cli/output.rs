@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::data::files::csv::csv_to;
+use crate::data::files::text::csv_to;
 use crate::{Error, Flow, Result};
 
 /// A buffered stdout. Call [`finish`] on it.

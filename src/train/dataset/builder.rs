@@ -252,7 +252,9 @@ impl DatasetBuilder {
         let mut settings = self.y.settings("the conditions")?;
         settings.extend(self.x.settings("x")?);
         let said = [&self.y.settings, &self.x.settings].iter().any(|settings| !settings.is_empty());
-        let rows = Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes };
+        let choices = Vec::new();
+        let rows =
+            Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes, choices };
         rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref())
     }
 
