@@ -246,6 +246,11 @@ fn in_columns_of(names: &[String], dim: usize, what: &str, table: Table, path: &
     let named = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
     let what = if dim == 1 { what.trim_end_matches('s') } else { what };
     if names.is_empty() || table.columns.is_empty() {
+        // An array of one dimension, as NumPy has a single observation.
+        if table.dim() == 1 && dim > 1 && table.rows == dim && table.columns.is_empty() {
+            tracing::info!("{}: its {dim} values were taken for one row", path.display());
+            return Table::new(Vec::new(), dim, table.into_values());
+        }
         if table.dim() != dim {
             let found = table.dim();
             let way_out =
@@ -316,5 +321,16 @@ mod tests {
         assert!(in_columns_of(&names("a b"), 2, "columns", table(2), Path::new("x.npy")).is_ok());
         let text = in_columns_of(&names("a b"), 2, "columns", table(3), Path::new("x.npy")).unwrap_err().to_string();
         assert!(text.contains("2 columns (a, b); the file has 3"), "{text}");
+    }
+
+    #[test]
+    fn an_array_of_one_dimension_is_one_row() {
+        let column = |rows: usize| Table::new(vec![], 1, vec![0.5; rows]).unwrap();
+        let read = |table, dim| in_columns_of(&[], dim, "conditions", table, Path::new("y.npy"));
+        let row = read(column(3), 3).unwrap();
+        assert_eq!((row.rows, row.dim()), (1, 3));
+        // Of one condition it is as many rows, and another number of values is neither.
+        assert_eq!(read(column(3), 1).unwrap().rows, 3);
+        assert!(read(column(3), 2).unwrap_err().to_string().contains("2 conditions; the file has 1"));
     }
 }

@@ -392,3 +392,31 @@ fn two_processes_do_not_train_into_one_folder() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn rows_may_have_moved_while_a_run_stood_still() {
+    let place = prepared();
+    let mut child = place.spawn(&format!("{TRAIN} --out run"));
+    wait_for("checkpoints", || newest_step(&place, "run") > Some(20));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let rename = |from: &str, to: &str| std::fs::rename(place.path(from), place.path(to)).unwrap();
+    rename("table.csv", "moved.csv");
+    place.line("train --resume run").fails(1, &["table.csv: is no longer there", "--set data.path=FILE"]);
+    // Other rows, and settings that must stay.
+    place.table("other.csv", 400, 6);
+    place.line("train --resume run --set data.path=other.csv").fails(1, &["other data"]);
+    place
+        .line("train --resume run --set train.lr=0.1")
+        .fails(2, &["--resume", "data.path", "train.lr stays as it was"]);
+    place.line("train --resume run --set data.given=other.csv").fails(2, &["data.given", "no file of this run"]);
+    let mut child = place.spawn("train --resume run --set data.path=moved.csv");
+    let before = newest_step(&place, "run");
+    wait_for("checkpoints", || newest_step(&place, "run") > before || child.try_wait().unwrap().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The run knows where they are now.
+    place.line("train --resume run").good();
+    assert_same(&place, "run");
+}
