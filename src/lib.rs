@@ -112,6 +112,8 @@ mod optim;
 #[cfg(feature = "cli")]
 mod paper;
 mod plan;
+#[cfg(feature = "cli")]
+mod printable;
 mod program;
 #[cfg(feature = "cli")]
 mod report;

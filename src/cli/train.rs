@@ -126,7 +126,7 @@ impl Train {
         }
         let threads = usize::try_from(config.run.threads).unwrap_or(0);
         let engine = device::open(&config.run.device, threads, config.run.tune)?;
-        interrupt::listen()?;
+        interrupt::listen();
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
         let options =
             Options { command: &command, overwrite: Overwrite::allowed_if(self.force), stop: &interrupt::STOP };

@@ -129,8 +129,27 @@ impl Conditional<'_> {
         let (x, outside) = self.flow.x.moved_inside(x);
         let mut densities: Vec<f32> =
             log_density(&self.encode(&x)?).into_iter().map(|density| density as f32).collect();
+        self.settle_far_rows(&x, &mut densities)?;
         outside.into_iter().for_each(|row| densities[row] = f32::NEG_INFINITY);
         Ok(densities)
+    }
+
+    /// Rows that are so far out that numbers beyond 32-bit floats cancel in the networks have no density.
+    fn settle_far_rows(&self, x: &[f32], densities: &mut [f32]) -> Result<()> {
+        /// The square of a number beyond it is no 32-bit float.
+        const FAR: f32 = 1e18;
+        if !densities.iter().any(|density| density.is_nan()) {
+            return Ok(());
+        }
+        let y = self.inner_for(densities.len());
+        let inner = self.flow.x.given(&y).inner(x)?;
+        let dim = self.flow.plan.spec.dim as usize;
+        for (density, row) in densities.iter_mut().zip(inner.chunks_exact(dim)) {
+            if density.is_nan() && row.iter().any(|v| v.abs() > FAR || !v.is_finite()) {
+                *density = f32::NEG_INFINITY;
+            }
+        }
+        Ok(())
     }
 
     /// `n` samples of x for each observation, row-major (observations * n, N), those of an observation together. Of an

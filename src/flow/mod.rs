@@ -8,6 +8,7 @@
 mod builder;
 mod conditional;
 pub(crate) mod density;
+mod digest;
 mod evidence;
 mod gradients;
 mod init;

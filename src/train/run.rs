@@ -307,9 +307,11 @@ impl Run<'_> {
                 Err(error) => observer.warning(&error.to_string()),
             }
         }
-        self.pictures(observer, kept);
+        observer.saved();
+        let drawn = self.pictures(observer, kept);
         let density = training.and_then(|training| self.density(observer, &training));
         manifest.status = match &result {
+            Ok(true) if !drawn => manifest::UNDRAWN,
             Ok(true) => manifest::FINISHED,
             Ok(false) => "interrupted",
             Err(Error::Diverged { .. }) => manifest::DIVERGED,
@@ -461,10 +463,12 @@ impl Run<'_> {
         }
     }
 
-    /// Pictures are an extra: where they fail, the run does not.
-    fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) {
-        if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept) {
-            observer.warning(&format!("not all pictures could be drawn: {error}"));
+    /// Pictures are an extra: where they fail, the run does not. Whether all could be drawn.
+    fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) -> bool {
+        let drawn = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept);
+        if let Err(error) = &drawn {
+            observer.warning(&format!("not all pictures could be drawn: {error}; to try again, resume the run"));
         }
+        drawn.is_ok()
     }
 }

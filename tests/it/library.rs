@@ -97,3 +97,13 @@ fn a_training_that_the_caller_ends_has_stopped_early() {
     let whole = Trainer::new(&mut flow, &data, config).unwrap().fit(|_| ControlFlow::Continue(())).unwrap();
     assert_eq!((whole.epochs, whole.stopped_early), (3, false));
 }
+
+/// Numbers of affine couplings overflow where those of splines, the identity beyond their box, do not.
+#[test]
+fn rows_at_the_end_of_all_floats_have_no_density() {
+    let flow = Flow::builder(4).blocks(3).width(8).init_sigma(0.5).build(&engines::cpu()).unwrap();
+    let far = [3e38f32, -3e38, 3e38, 1.0, 3.4e38, 3.4e38, -3.4e38, 3.4e38, 0.5, 0.5, 0.5, 0.5];
+    let densities = flow.log_prob(&far).unwrap();
+    assert_eq!(densities[..2], [f32::NEG_INFINITY; 2]);
+    assert!(densities[2].is_finite());
+}

@@ -7,6 +7,7 @@ mod density;
 mod docs;
 mod fixtures;
 mod paper;
+mod printing;
 mod regression;
 mod resume;
 mod settings;

@@ -203,6 +203,28 @@ fn a_terminal_that_is_closed_saves_too() {
     assert_same(&place, "stopped");
 }
 
+/// What `nohup` asks for is not undone.
+#[cfg(unix)]
+#[test]
+fn a_terminal_that_is_closed_is_no_matter_under_nohup() {
+    let place = prepared();
+    let nohup = || {
+        let program = place.command::<&str>(&[]).get_program().to_owned();
+        let mut command = std::process::Command::new("nohup");
+        command.arg(program).args(format!("{TRAIN} --out kept").split_whitespace()).current_dir(place.path("."));
+        command
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .stdin(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut child = nohup();
+    wait_for("an epoch", || place.path("kept/metrics.csv").exists() && metrics(&place, "kept").len() > 3);
+    signal(&child, "-HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_same(&place, "kept");
+}
+
 /// A training that stops early: many epochs at a high rate for few rows, without dropout to hold it back.
 const OVERFIT: &str = "train table.csv --device cpu --threads 2 --set model.coupling=affine --set model.width=40 \
                        --set model.blocks=2 --epochs 2000 --set train.noise=0 --set train.cooldown=0 \
