@@ -93,7 +93,7 @@ pub(crate) fn remove_unfinished() {
 }
 
 /// Whether a file has a name that [`Temporary`] gives.
-fn is_temporary(name: &str) -> bool {
+pub(crate) fn is_temporary(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     numbers.and_then(|n| n.split_once('-')).is_some_and(|(process, number)| digits(process) && digits(number))

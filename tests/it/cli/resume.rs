@@ -442,3 +442,34 @@ fn rows_may_have_moved_while_a_run_stood_still() {
     place.line("train --resume run").good();
     assert_same(&place, "run");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_run_folder_that_is_moved_or_removed_ends_the_training_with_an_error() {
+    let place = prepared();
+    let line = format!("{} --out run", TRAIN.replace("--epochs 60", "--epochs 100000"));
+    let args: Vec<_> = line.split_whitespace().collect();
+    for moved in [true, false] {
+        let mut command = place.command(&args);
+        let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        wait_for("a checkpoint", || newest_step(&place, "run") > Some(20));
+        std::fs::rename(place.path("run"), place.path("elsewhere")).unwrap();
+        if !moved {
+            std::fs::remove_dir_all(place.path("elsewhere")).unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("removed or moved"), "{stderr}");
+        assert!(!place.path("run").exists());
+        if moved {
+            // Where it is now, it can be gone on with.
+            let mut child = place.spawn("train --resume elsewhere");
+            let before = newest_step(&place, "elsewhere");
+            wait_for("a checkpoint", || newest_step(&place, "elsewhere") > before);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            std::fs::remove_dir_all(place.path("elsewhere")).unwrap();
+        }
+    }
+}
