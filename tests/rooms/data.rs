@@ -439,7 +439,7 @@ proptest! {
         damages in prop::collection::vec(damage(), 1..4),
     ) {
         let size: usize = descr[2..].parse().unwrap();
-        let original = npy(version, descr, fortran, "(3, 4)", &vec![0x11; 12 * size]);
+        let original = npy(version, descr, fortran, "(3, 4)", &vec![0x3f; 12 * size]);
         let folder = Folder::new();
         prop_assert!(folder.read("d.npy", &original).is_ok());
         survives(&folder, "d.npy", &damaged(original, &damages));

@@ -151,6 +151,10 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         let chosen = self.chosen.unwrap_or_default();
+        self.precision.check(self.path, |i| match self.layout.name(chosen[i]) {
+            Some(name) => format!("column {} (`{name}`)", chosen[i] + 1),
+            None => format!("column {}", chosen[i] + 1),
+        })?;
         let names = chosen.iter().map_while(|&column| self.layout.name(column)).collect();
         let numbers = chosen.iter().map(|column| column + 1).collect();
         let mut assumed = self.layout.assumed;

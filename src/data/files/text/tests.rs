@@ -128,6 +128,7 @@ fn what_might_be_two_things_is_an_error_or_stays_a_row() {
         ("x y\n***** 2.5\n3.5 4.5\n", &["row 1", "Fortran"]),
         ("a,,b\n1,2,3\n", &["column 2 has no name"]),
         ("1,2,\n3,4,5\n", &["row 1, column 3", "empty"]),
+        ("a,s\n1,1e-46\n2,3e-46\n", &["column 2 (`s`)", "3.0e-46", "multiply them by 1e46", "105.9189 lower"]),
         ("a,b\n1,2,\n3,4,\n5,6,7\n", &["3 cells where 2"]),
         ("a,b\n1,2\n\"3,4\n5,6\n", &["quote opened in line 3 is never closed"]),
     ] {
