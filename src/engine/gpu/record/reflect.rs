@@ -1,5 +1,6 @@
 //! Trained mixings: Q of the reflections, and the gradient of their vectors, by products of matrices alone; see
-//! `shaders/shared/reflections.wgsl`.
+//! `shaders/shared/reflections.wgsl`. But Q of few columns is made by a kernel of its own, `shaders/reflect_few.wgsl`,
+//! with rounding errors an eighth as large.
 //!
 //! Mixings share the dispatches, as many as the room in scratch and the bound of work of a dispatch allow; of larger
 //! ones a dispatch does some rows of tiles. A and C stay in scratch from the forward to the backward pass: of the N^3
@@ -77,8 +78,14 @@ impl Recorder<'_> {
         for group in self.groups(mix, run) {
             let (across, product) = (group.across(), group.product_iterations());
             let tiles = |rows: u32| rows * across;
-            self.over_tiles(Kernel::ReflectGram, group, tiles, product)?;
             let sides = if trains { 2 } else { 1 };
+            if group.n <= launch::FEW_COLUMNS {
+                let quads = u64::from(group.n.div_ceil(4));
+                let iterations = quads + u64::from(group.n) * (2 + 2 * quads);
+                self.over_tiles(Kernel::ReflectFew, group, |_| sides, iterations)?;
+                continue;
+            }
+            self.over_tiles(Kernel::ReflectGram, group, tiles, product)?;
             let one_block = u64::from(TILE * (1 + TILE / 8));
             self.over_tiles(Kernel::ReflectSolve, group, |_| sides * across, product + one_block)?;
             self.over_tiles(Kernel::Reflect, group, tiles, product)?;
