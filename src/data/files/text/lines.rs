@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -131,14 +131,6 @@ impl Lines {
     }
 }
 
-impl Lines {
-    /// Whether nothing is left.
-    #[cfg(test)]
-    fn is_at_end(&mut self) -> bool {
-        self.again.is_empty() && self.text.by_ref().bytes().next().is_none()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +144,6 @@ mod tests {
         while let Some(number) = lines.next(&mut line).unwrap() {
             all.push((number, String::from_utf8(line.clone()).unwrap()));
         }
-        assert!(lines.is_at_end());
         (all, lines.open_quote())
     }
 

@@ -15,8 +15,6 @@ mod write;
 use std::path::Path;
 
 use super::precision::Precision;
-#[cfg(test)]
-use super::source::ALL;
 use super::source::{Choice, open_regular};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
@@ -33,12 +31,8 @@ pub(crate) use write::{csv_to, write_csv};
 /// do not count), or if it counts up and the rows do not. Numbers beside texts are an error: a row with a typo must not be
 /// lost as a line of names. Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy
 /// writes them. Empty lines are ignored, cells may be quoted, lines end in LF, CRLF or CR.
-#[cfg(test)]
-pub(crate) fn read_csv(path: &Path) -> Result<Table> {
-    read_chosen(path, &TextSettings::default(), ALL)
-}
-
-/// As [`read_csv`], some columns of it; `settings` say what is not to be found out.
+///
+/// `choice` says which columns are read, `settings` what is not to be found out.
 pub(super) fn read_chosen(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
     let (file, length) = open_regular(path)?;
     if length == 0 {

@@ -36,17 +36,6 @@ impl Separator {
             Self::Blanks => b' ',
         }
     }
-
-    /// Its name, as in settings.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Comma => "comma",
-            Self::Semicolon => "semicolon",
-            Self::Tab => "tab",
-            Self::Bar => "bar",
-            Self::Blanks => "blanks",
-        }
-    }
 }
 
 /// What stands between whole numbers and their fractions.

@@ -1,6 +1,7 @@
 //! Text tables as people have them.
 
 use super::*;
+use crate::data::files::source::ALL;
 use crate::error::Error;
 
 /// Reads a text with settings: names, numbers, and what was assumed.
@@ -26,7 +27,7 @@ fn names(of: &[&str]) -> Vec<String> {
 
 #[test]
 fn tables_of_numpy_are_read() {
-    let numbers = vec![1.0, -2.0, 3.0, 4.0];
+    let numbers = [1.0, -2.0, 3.0, 4.0];
     for text in ["# a,b\n1,-2\n3,4\n", "#a b\n1e0 -2\n3 4", "a   b\r\n  1  -2 \r\n\r\n   \r\n3 4\r\n"] {
         let table = plainly(text).unwrap();
         assert_eq!((&table.columns, table.values()), (&names(&["a", "b"]), &numbers[..]), "{text:?}");
