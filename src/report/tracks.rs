@@ -61,7 +61,8 @@ pub(crate) fn tracks(path: &Path, first: u32, tracks: &[Track]) -> Result<()> {
 fn draw(page: &mut Page<'_>, frame: Rect, first: u32, track: &Track) {
     let last = f64::from(first) + (track.bands.len() - 1) as f64;
     let ends = track.bands.iter().chain(&track.reference).flat_map(|band| [band[0], band[4]]);
-    let values = ends.chain(track.truth.iter().copied()).chain(track.observed.iter().copied());
+    let observed = track.observed.iter().flat_map(|y| [y - track.noise, y + track.noise]);
+    let values = ends.chain(track.truth.iter().copied()).chain(observed);
     let y = Axis::robust(values, 0.0, 0.0).unwrap_or(Axis::linear(0.0, 1.0));
     let panel = Panel { frame, x: Axis::linear(f64::from(first) - 0.2, last + 0.3), y };
     panel.y_ticks(page, 5, true);
