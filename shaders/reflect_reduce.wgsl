@@ -1,16 +1,16 @@
-// First part of the gradient of the reflections: dQ of every mixing, summed over the slices in fixed order.
-// One thread: one element; grid y: mixings.
+// First part of the gradient of the reflections: G = dQ of every mixing, summed over the slices in fixed order, into
+// the near room. Workgroup: 256 elements; grid (elements, mixings).
 struct Launch {
-    mixes: u32,  // where the mixings begin in the tables: dim, Q, reflections
-    first: u32,
+    mixes: u32,  // where the mixings begin in the tables: dim, Q, vectors
+    first: u32,  // number of the first mixing of this dispatch
+    room: u32,   // where in scratch the room of this dispatch begins: two matrices per mixing
     slices: u32,
     length: u32, // length of one copy of the gradients
-    pitch: u32,  // floats of scratch per mixing
 }
 var<immediate> launch: Launch;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
-@group(0) @binding(3) var<storage, read_write> partials: array<f32>;
-@group(0) @binding(7) var<storage, read_write> scratch: array<f32>; // per mixing: dQ (N, N), skew (N, N), product (N)
+@group(0) @binding(3) var<storage, read> partials: array<f32>;
+@group(0) @binding(7) var<storage, read_write> scratch: array<f32>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -22,5 +22,5 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     for (var s = 0u; s < launch.slices; s++) {
         sum += partials[s * launch.length + tables[mix + 1u] + i];
     }
-    scratch[(launch.first + wg.y) * launch.pitch + i] = sum;
+    scratch[launch.room + wg.y * 2u * n * n + i] = sum;
 }

@@ -114,6 +114,8 @@ mod optim;
 #[cfg(feature = "cli")]
 mod paper;
 mod plan;
+#[cfg(feature = "cli")]
+mod printable;
 mod program;
 #[cfg(feature = "cli")]
 mod report;

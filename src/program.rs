@@ -221,7 +221,8 @@ pub(crate) enum StepOp {
         /// Which mixing.
         mix: MixId,
     },
-    /// Gradient of the reflection vectors from the gradient of Q.
+    /// Gradient of the reflection vectors from the gradient of Q. The program begins with the [`StepOp::Reflect`] of the
+    /// same mixing, whose intermediate results are used.
     ReflectBackward {
         /// Which mixing.
         mix: MixId,

@@ -14,12 +14,3 @@ fn add_bias(start: f32, l: vec4<f32>) -> f32 {
     sum = sum + l.z;
     return sum + l.w;
 }
-
-fn load(at: u32) -> f32 {
-    if (at == NONE) { return 0.0; }
-    return partials[at];
-}
-
-fn save(at: u32, value: f32) {
-    if (at != NONE) { partials[at] = value; }
-}

@@ -101,8 +101,14 @@ fn quiet_mesa() {}
 
 /// Parses the command line and runs it.
 fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) if told.use_stderr() => told.exit(),
+        // Help and version, which are what was asked for.
+        Err(told) => return if told.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+    };
     logging::start(cli.log.quiet, cli.log.verbose);
+    interrupt::begin();
     let quiet = cli.log.quiet;
     let done = match cli.command {
         Command::Train(command) => command.run(quiet),

@@ -7,6 +7,7 @@ use crate::train::run::{Observer, Start};
 use crate::train::{EpochReport, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::interrupt;
 use super::logging::BARS;
 
 /// Plain lines are at least this far apart, so that a training of many short epochs stays readable.
@@ -60,6 +61,10 @@ impl Shown {
 }
 
 impl Observer for Shown {
+    fn saved(&mut self) {
+        interrupt::nothing_to_save();
+    }
+
     fn started(&mut self, start: &Start<'_>) {
         let (spec, train) = (start.flow.spec(), &start.config.train);
         let info = start.flow.engine().info();

@@ -24,6 +24,7 @@ pub(crate) use preset::Preset;
 pub(crate) use validate::MOST_THREADS;
 
 use crate::data::columns::units::ColumnSetting;
+use crate::data::files::text::{Decimal, Separator, TextSettings};
 use crate::data::shapes::lens::Outline;
 use crate::error::Result;
 pub(crate) use crate::optim::Fall;
@@ -192,6 +193,18 @@ pub(crate) struct Data {
     /// The columns to model, by name or number (from 1); absent: all that are not conditions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+    /// Whether the first line of a text table holds names; absent, as with the next two: found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// What separates the cells of a text table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separator: Option<Separator>,
+    /// What stands before the fractions of a text table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<Decimal>,
+    /// What stands for a missing value in a text table; rows that have one are left out. Absent: such a cell is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Columns>,
     /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.
     pub standardize: bool,
     /// Whether columns that gain by it have their linear regression on the conditions subtracted, as a part of the model.
@@ -268,6 +281,14 @@ pub(crate) enum CouplingKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Columns(pub Vec<String>);
+
+impl Data {
+    /// What is said of the layout of text tables.
+    pub(crate) fn text(&self) -> TextSettings {
+        let missing = self.missing.as_ref().map(|missing| missing.0.clone()).unwrap_or_default();
+        TextSettings { header: self.header, separator: self.separator, decimal: self.decimal, missing }
+    }
+}
 
 impl Columns {
     /// The columns of a text with commas between them.
@@ -425,6 +446,9 @@ impl<'de> Deserialize<'de> for Columns {
             fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Columns, E> {
                 Ok(Columns(vec![v.to_string()]))
             }
+            fn visit_f64<E: de::Error>(self, v: f64) -> std::result::Result<Columns, E> {
+                Ok(Columns(vec![v.to_string()]))
+            }
             fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Columns, E> {
                 Ok(Columns::of_text(v))
             }
@@ -434,6 +458,7 @@ impl<'de> Deserialize<'de> for Columns {
                     names.push(match value {
                         toml::Value::String(name) => name,
                         toml::Value::Integer(number) => number.to_string(),
+                        toml::Value::Float(number) => number.to_string(),
                         other => return Err(de::Error::invalid_type(de::Unexpected::Other(other.type_str()), &self)),
                     });
                 }

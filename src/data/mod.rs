@@ -24,7 +24,7 @@ pub(crate) use table::side_by_side;
 pub(crate) use {
     columns::standardize::Standardizer,
     columns::units::{Bounds, ColumnSetting},
-    files::csv::write_csv,
+    files::text::write_csv,
 };
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.

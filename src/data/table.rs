@@ -16,6 +16,10 @@ pub struct Table {
     coarse: Vec<usize>,
     /// Numbers of the columns in the file they come from, from 1.
     file_numbers: Vec<usize>,
+    /// What was assumed of its file and might be otherwise.
+    assumed: Vec<String>,
+    /// Rows of the file that were left out.
+    left_out: usize,
 }
 
 impl Table {
@@ -41,6 +45,8 @@ impl Table {
             values,
             coarse: Vec::new(),
             file_numbers: (1..=dim).collect(),
+            assumed: Vec::new(),
+            left_out: 0,
         })
     }
 
@@ -99,7 +105,8 @@ impl Table {
         let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
         let coarse = (0..chosen.len()).filter(|&i| self.coarse.contains(&chosen[i])).collect();
         let file_numbers = chosen.iter().map(|&i| self.file_numbers[i]).collect();
-        Ok(Self { coarse, file_numbers, ..Self::new(columns, chosen.len(), values)? })
+        let (assumed, left_out) = (self.assumed.clone(), self.left_out);
+        Ok(Self { coarse, file_numbers, assumed, left_out, ..Self::new(columns, chosen.len(), values)? })
     }
 
     /// The rows of this table with those of another to their right; with names where both have them.
@@ -109,7 +116,10 @@ impl Table {
         let values = side_by_side(&self.values, &right.values, self.rows);
         let coarse = self.coarse.iter().copied().chain(right.coarse.iter().map(|i| i + self.dim)).collect();
         let file_numbers = [&self.file_numbers[..], &right.file_numbers].concat();
-        Ok(Self { coarse, file_numbers, ..Self::new(columns, self.dim + right.dim, values)? })
+        let mut assumed = self.assumed.clone();
+        assumed.extend(right.assumed.iter().filter(|text| !self.assumed.contains(text)).cloned());
+        let left_out = self.left_out.max(right.left_out);
+        Ok(Self { coarse, file_numbers, assumed, left_out, ..Self::new(columns, self.dim + right.dim, values)? })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
@@ -120,6 +130,21 @@ impl Table {
     /// The table with the numbers that its columns have in their file.
     pub(super) fn with_file_numbers(self, file_numbers: Vec<usize>) -> Self {
         Self { file_numbers, ..self }
+    }
+
+    /// The table with what was assumed of its file, and how many rows of that were left out.
+    pub(super) fn with_assumed(self, assumed: Vec<String>, left_out: usize) -> Self {
+        Self { assumed, left_out, ..self }
+    }
+
+    /// What was assumed of the layout of the file and might be otherwise, in sentences.
+    pub(crate) fn assumed(&self) -> &[String] {
+        &self.assumed
+    }
+
+    /// How many rows of the file were left out, since a value is missing.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// The number, from 1, that each column has in the file it was read from.

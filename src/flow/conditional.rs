@@ -53,11 +53,6 @@ impl Flow {
         if observations == 0 {
             return Err(Error::Shape { what: "observations".into(), expected: 1, got: 0 });
         }
-        if let Some(place) = y.iter().position(|v| !v.is_finite()) {
-            let c = self.plan.spec.cond_dim as usize;
-            let what = format!("observation {}, condition {} (from 0)", place / c, place % c);
-            return Err(Error::NotFinite { what });
-        }
         Ok(Conditional { flow: self, user: y, inner: self.y.inner(y)?, observations: Some(observations), first: 0 })
     }
 
@@ -71,12 +66,16 @@ impl Flow {
         Err(Error::WrongKind { needed, found: spec.kind.name() })
     }
 
-    /// Number of rows of `columns` values.
+    /// Number of rows of `columns` values, which must be numbers.
     pub(super) fn whole_rows(&self, what: &str, columns: u32, values: &[f32]) -> Result<usize> {
         let n = columns as usize;
         if !values.len().is_multiple_of(n) {
             let what = format!("{what} must hold whole rows of {n} values; values beyond the last whole row");
             return Err(Error::Shape { what, expected: 0, got: values.len() % n });
+        }
+        if let Some(place) = values.iter().position(|v| !v.is_finite()) {
+            let what = format!("row {}, column {} of {what} (from 0)", place / n, place % n);
+            return Err(Error::NotFinite { what });
         }
         Ok(values.len() / n)
     }
@@ -99,7 +98,8 @@ impl Conditional<'_> {
     ///
     /// # Errors
     /// [`Error::Shape`] if the length of `x` is not a multiple of N, or its rows are not as many as the
-    /// observations.
+    /// observations; [`Error::NotFinite`] naming a value that is no number, [`Error::Config`] naming a row outside of
+    /// the bounds of a column.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let y = self.inner_for(rows);
@@ -119,12 +119,37 @@ impl Conditional<'_> {
         Ok(self.flow.x.given(&y).outer(self.flow.decode_inner(&y, z, rows)?))
     }
 
-    /// `log p(x | y)` of rows x in nats, in the user's units (docs/model.md, Densities).
+    /// `log p(x | y)` of rows x in nats, in the user's units (docs/model.md, Densities). Outside of the bounds of a column it
+    /// is minus infinity.
     ///
     /// # Errors
-    /// As those of [`Conditional::encode`].
+    /// [`Error::Shape`] and [`Error::NotFinite`], as those of [`Conditional::encode`].
     pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
-        Ok(log_density(&self.encode(x)?).into_iter().map(|density| density as f32).collect())
+        self.rows("x", self.flow.plan.spec.dim, x)?;
+        let (x, outside) = self.flow.x.moved_inside(x);
+        let mut densities: Vec<f32> =
+            log_density(&self.encode(&x)?).into_iter().map(|density| density as f32).collect();
+        self.settle_far_rows(&x, &mut densities)?;
+        outside.into_iter().for_each(|row| densities[row] = f32::NEG_INFINITY);
+        Ok(densities)
+    }
+
+    /// Rows that are so far out that numbers beyond 32-bit floats cancel in the networks have no density.
+    fn settle_far_rows(&self, x: &[f32], densities: &mut [f32]) -> Result<()> {
+        /// The square of a number beyond it is no 32-bit float.
+        const FAR: f32 = 1e18;
+        if !densities.iter().any(|density| density.is_nan()) {
+            return Ok(());
+        }
+        let y = self.inner_for(densities.len());
+        let inner = self.flow.x.given(&y).inner(x)?;
+        let dim = self.flow.plan.spec.dim as usize;
+        for (density, row) in densities.iter_mut().zip(inner.chunks_exact(dim)) {
+            if density.is_nan() && row.iter().any(|v| v.abs() > FAR || !v.is_finite()) {
+                *density = f32::NEG_INFINITY;
+            }
+        }
+        Ok(())
     }
 
     /// `n` samples of x for each observation, row-major (observations * n, N), those of an observation together. Of an

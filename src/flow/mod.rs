@@ -8,6 +8,7 @@
 mod builder;
 mod conditional;
 pub(crate) mod density;
+mod digest;
 mod evidence;
 mod gradients;
 mod init;
@@ -226,7 +227,8 @@ impl Flow {
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the length of `x` is not a multiple of N, [`crate::Error::WrongKind`] if the model
-    /// has conditions.
+    /// has conditions, [`crate::Error::NotFinite`] naming a value that is no number, [`crate::Error::Config`] naming a
+    /// row outside of the bounds of a column.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         self.unconditional()?.encode(x)
     }
@@ -240,10 +242,10 @@ impl Flow {
     }
 
     /// Log-density of rows x in nats, in the user's units (docs/model.md, Densities):
-    /// `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
+    /// `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`; minus infinity outside of the bounds of a column.
     ///
     /// # Errors
-    /// As those of [`Flow::encode`].
+    /// [`crate::Error::Shape`], [`crate::Error::WrongKind`] and [`crate::Error::NotFinite`], as those of [`Flow::encode`].
     pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
         self.unconditional()?.log_prob(x)
     }

@@ -28,7 +28,7 @@
 
 pub(crate) mod blocks;
 #[cfg(test)]
-mod plain;
+pub(crate) mod plain;
 #[cfg(test)]
 mod tests;
 mod whole;

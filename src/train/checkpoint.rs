@@ -273,6 +273,11 @@ pub(crate) struct Store {
     folder: PathBuf,
 }
 
+/// The file name of the checkpoint after that many steps.
+pub(super) fn name_of(step: u64) -> String {
+    format!("step-{step:08}.safetensors")
+}
+
 impl Store {
     /// The checkpoints in a folder, which need not exist.
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
@@ -285,9 +290,9 @@ impl Store {
     /// # Errors
     /// [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
-        std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
+        self.create()?;
         let now = checkpoint.state.position.step;
-        let path = self.folder.join(format!("step-{now:08}.safetensors"));
+        let path = self.folder.join(name_of(now));
         checkpoint.write(&path)?;
         let (files, later): (Vec<_>, Vec<_>) = self.files()?.into_iter().partition(|(step, _)| *step <= now);
         for (_, old) in files.into_iter().rev().skip(KEPT).chain(later) {
@@ -295,6 +300,21 @@ impl Store {
             let _ = std::fs::remove_file(old);
         }
         Ok(path)
+    }
+
+    /// Makes the folder, but none that it is to lie in: that of a run may have been moved away.
+    fn create(&self) -> Result<()> {
+        let failed = |e| Error::io("create", &self.folder, e);
+        match std::fs::create_dir(&self.folder) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let run = self.folder.parent().unwrap_or(&self.folder);
+                let what = "is gone: the run folder was removed or moved while it was trained, and nothing more can be saved; \
+                            one that was moved goes on from where it is now (hintflow train --resume)";
+                Err(Error::format(run, what))
+            }
+            result => result.map_err(failed),
+        }
     }
 
     /// The files by step, oldest first.

@@ -85,6 +85,7 @@ impl Dataset {
             split: None,
             file: None,
             notes,
+            choices: Vec::new(),
         };
         rows.prepare(config, None)
     }
@@ -183,6 +184,8 @@ pub(super) struct Rows {
     /// Name of the file that they are rows of.
     file: Option<String>,
     notes: Vec<String>,
+    /// What was assumed of the file.
+    choices: Vec<String>,
 }
 
 impl Rows {
@@ -212,7 +215,7 @@ impl Rows {
     /// The same with what is said of each column; empty if nothing is.
     fn prepare_with(self, config: &Config, settings: Vec<ColumnSetting>, init: Option<&ModelFile>) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes } = self;
+        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes, mut choices } = self;
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
@@ -235,7 +238,6 @@ impl Rows {
             return Err(outside.into());
         }
         let [y, x] = units.split_at(cond_dim);
-        let mut choices = Vec::new();
         let x = match init {
             Some(file) if file.x.regression.is_some() && !config.data.regression => {
                 let what = "is false, but the model to start from takes a regression off its columns; leave it out";
@@ -357,6 +359,7 @@ fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
         split: None,
         file: None,
         notes: Vec::new(),
+        choices: Vec::new(),
     })
 }
 
@@ -403,6 +406,7 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
     let mut notes: Vec<String> = table.coarse_note().into_iter().collect();
+    let choices = table.assumed().to_vec();
     if held_out == 0 && share > 0.0 {
         notes.push("too few rows to hold any out: there is no test loss".into());
     }
@@ -412,7 +416,7 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let (train, test) = split(table, rows, held_out, &is_held_out);
     let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes })
+    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes, choices })
 }
 
 /// How many of `rows` rows a share is. A table of one row trains, too: nothing is held out of it.

@@ -75,6 +75,8 @@ impl Manifest {
 
 /// Status of a run that did all that its settings ask for.
 pub(super) const FINISHED: &str = "finished";
+/// The same of one whose pictures could not all be drawn: to resume it tries again.
+pub(super) const UNDRAWN: &str = "finished, but for pictures";
 /// Status of a run whose loss became no number.
 pub(super) const DIVERGED: &str = "diverged";
 

@@ -68,7 +68,7 @@ pub struct Fitted {
     /// Mean log-density of the validation rows per column in nats, in the user's units, without the constant of the
     /// normal distribution (the paper's LL).
     pub ll: Option<f64>,
-    /// Whether the training ended before its last epoch.
+    /// Whether the training ended before its last epoch: patience was lost, or the caller ended it.
     pub stopped_early: bool,
 }
 
@@ -78,6 +78,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::Argument`] if the flow was not made for this data ([`Dataset::flow`],
     /// [`crate::train::DatasetBuilder::columns_of`]), [`Error::Argument`] if a setting is out of range for it,
+    /// [`Error::NotFinite`] if a weight of the flow is no number,
     /// [`Error::OutOfMemory`] or [`Error::UnsupportedLimit`] if the device cannot hold both.
     pub fn new(flow: &'a mut Flow, data: &'a Dataset, config: TrainConfig) -> Result<Self> {
         let flow: &'a Flow = flow;
@@ -139,8 +140,15 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn finish(mut self) -> Result<Fitted> {
+        let by_caller = !self.steps.is_done();
         let Kept { epoch, epochs, test_loss, ll, stopped_early, .. } = self.steps.finish()?;
         density::remember(self.flow, self.data, self.noise)?;
-        Ok(Fitted { kept_epoch: epoch, epochs, validation_loss: test_loss, ll, stopped_early })
+        Ok(Fitted {
+            kept_epoch: epoch,
+            epochs,
+            validation_loss: test_loss,
+            ll,
+            stopped_early: stopped_early || by_caller,
+        })
     }
 }

@@ -98,7 +98,8 @@ impl<'a> TrainingLoop<'a> {
     /// gives.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the data does not fit the model, [`Error::OutOfMemory`] if the device cannot hold both.
+    /// [`Error::Shape`] if the data does not fit the model, [`Error::NotFinite`] if a weight is no number,
+    /// [`Error::OutOfMemory`] if the device cannot hold both.
     pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
         let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
             unreachable!("`Dataset::resolve` sets both")
@@ -137,6 +138,11 @@ impl<'a> TrainingLoop<'a> {
             busy: Duration::ZERO,
             timed_steps: 0,
         };
+        let weights = flow.with_session(|session| session.read(Values::Weights))?;
+        let tensors = &flow.plan().layout.tensors;
+        if let Some(tensor) = tensors.iter().find(|tensor| weights[tensor.range()].iter().any(|w| !w.is_finite())) {
+            return Err(Error::NotFinite { what: format!("a weight of `{}` of the model to start from", tensor.name) });
+        }
         // The session may hold what an earlier trainer left.
         trainer.begin_optimizer()?;
         flow.with_session(|session| {
@@ -295,10 +301,13 @@ impl<'a> TrainingLoop<'a> {
             rows_per_s: self.rows_per_s(),
         };
         let exploded = self.has_exploded(report.validation_loss);
+        let loss = report.validation_loss.unwrap_or(f64::NAN);
+        if exploded && self.best.is_none() && !self.may_retry() {
+            return Err(self.diverged(loss as f32));
+        }
         self.position.epoch += 1;
         self.begin_epoch();
         if exploded && self.may_retry() {
-            let loss = report.validation_loss.unwrap_or(f64::NAN);
             self.go_back(&format!("the loss of the held-out rows became {loss:.4} in epoch {}", report.epoch))?;
         }
         if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {

@@ -51,6 +51,7 @@ pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
     let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
     let (values, precision) = read_values(&mut input, &header, &chosen, path)?;
     let numbers = chosen.iter().map(|column| column + 1).collect();
+    precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
     Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()).with_file_numbers(numbers))
 }
 

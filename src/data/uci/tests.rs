@@ -392,6 +392,43 @@ fn damaged_tables_of_pandas_are_errors() {
     assert!(read(b"cos\nsystem\n(X\x01\x00\x00\x00xtR.").unwrap_err().to_string().contains("no table of numbers"));
 }
 
+/// A pickle of many blocks that refer to the same values or to the same places.
+fn repeated(blocks: usize, values_once: bool) -> Vec<u8> {
+    let text = |s: &str| [b"X", &(s.len() as u32).to_le_bytes()[..], s.as_bytes()].concat();
+    let int = |i: i32| [b"J", &i.to_le_bytes()[..]].concat();
+    let call = |function: &str, arguments: &[Vec<u8>]| {
+        [b"c", function.replace(' ', "\n").as_bytes(), b"\n(", &arguments.concat(), b"tR"].concat()
+    };
+    let (rows, columns) = if values_once { (100, 16) } else { (1, 60_000) };
+    let data = call("_codecs encode", &[text(&"\0".repeat(rows * columns)), text("latin1")]);
+    let state =
+        [b"(".to_vec(), int(3), text("<"), b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffJ\0\0\0\0tb".to_vec()].concat();
+    let dtype = [call("numpy dtype", &[text("i1"), int(0), int(1)]), state].concat();
+    let shape = [b"(".to_vec(), int(columns as i32), int(rows as i32), b"t".to_vec()].concat();
+    let values = call("numpy.core.numeric _frombuffer", &[data, dtype, shape, text("C")]);
+    let places = call("builtins slice", &[int(0), int(columns as i32), int(1)]);
+    let block = call("pandas._libs.internals _unpickle_block", &[b"h\0".to_vec(), b"h\x01".to_vec(), int(2)]);
+    let once = [b"\x80\x02".to_vec(), values, b"q\x000".to_vec(), places, b"q\x010".to_vec()].concat();
+    [once, block.repeat(blocks), b".".to_vec()].concat()
+}
+
+#[test]
+fn a_table_of_pandas_is_no_larger_than_its_file() {
+    let place = Place::new();
+    let path = place.path("t.pickle");
+    let message = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Uci::Gas.read(&path, 42).unwrap_err().to_string()
+    };
+    for values_once in [true, false] {
+        // A single one is read as far as its names, which are not there.
+        let text = message(&repeated(1, values_once));
+        assert!(text.contains("no names of"), "{text}");
+        let text = message(&repeated(2000, values_once));
+        assert!(text.contains("larger than the file"), "{text}");
+    }
+}
+
 const POWER: [Expected; 3] = [
     Expected {
         rows: 42,

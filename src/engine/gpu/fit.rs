@@ -111,6 +111,11 @@ impl Room {
         }
     }
 
+    /// Multiply-adds of one dispatch, so that none blocks the device for long.
+    pub(super) fn work(self) -> u64 {
+        self.work
+    }
+
     /// Sizes for batches of `rows` samples, with tiles of no more than `most` of them.
     ///
     /// A batch that needs several tiles is cut into nearly equal ones.
@@ -139,7 +144,8 @@ impl Room {
     /// Checks that the weights and what goes with them fit, before anything is allocated.
     pub(super) fn check_weights(self, plan: &Plan, adapter: &str) -> Result<()> {
         let layout = &plan.layout;
-        // Gradients and moments are no longer than the weights; the panels and the offsets in them are.
+        // Gradients and moments are no longer than the weights; the panels and the offsets in them are. What the
+        // reflections need of scratch is no longer than their offsets.
         let needed = (layout.len() as u64 * 4).max(panels_len(plan) * 4).max(layout.len() as u64 * 8);
         if needed > self.array {
             return Err(too_large("its weights", needed, self.array, adapter));

@@ -1,4 +1,4 @@
-//! What a dispatch gets as immediates: one plain struct per kernel, the mirror of `struct Launch` in its shader. That
+//! What a dispatch gets as immediates: a plain struct per kernel, the mirror of `struct Launch` in its shader. That
 //! names, offsets and sizes agree is checked by reflection in the tests of [`super::shader`].
 //!
 //! Kernels that run per tile begin with [`TileJob`], Adam begins with [`Update`]; these parts are filled in at each
@@ -11,6 +11,9 @@ pub(super) const MAX_BYTES: usize = 128;
 
 /// In place of a row, an offset or a copy: there is none, or nobody asks for it. See `shaders/shared/none.wgsl`.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// Most columns that `shaders/reflect_few.wgsl` has room for.
+pub(super) const FEW_COLUMNS: u32 = 32;
 
 /// Name, offset and size of a field.
 #[cfg(test)]
@@ -285,34 +288,22 @@ launches! {
         d_x: u32,
         lists: u32,
     }
-    /// `shaders/reflect.wgsl`
-    Reflect {
+    /// `shaders/shared/reflections.wgsl`
+    Reflections {
         mixes: u32,
         first: u32,
-        end: u32,
-        count: u32,
+        derived: u32,
+        room: u32,
+        row: u32,
+        rows: u32,
     }
     /// `shaders/reflect_reduce.wgsl`
     ReflectReduce {
         mixes: u32,
         first: u32,
+        room: u32,
         slices: u32,
         length: u32,
-        pitch: u32,
-    }
-    /// `shaders/reflect_skew.wgsl`
-    ReflectSkew {
-        mixes: u32,
-        first: u32,
-        pitch: u32,
-    }
-    /// `shaders/reflect_backward.wgsl`
-    ReflectBackward {
-        mixes: u32,
-        first: u32,
-        pitch: u32,
-        begin: u32,
-        count: u32,
     }
     /// `shaders/pack_weights.wgsl`
     PackWeights {

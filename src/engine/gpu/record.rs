@@ -3,6 +3,7 @@
 pub(super) mod clip;
 mod fused;
 mod networks;
+pub(super) mod reflect;
 
 use super::dispatch::{Dispatch, Extent, Head};
 use super::fit::Fit;
@@ -24,8 +25,8 @@ pub(super) struct Bounds {
     /// Loop iterations of one invocation, all loops added up. Beyond it Mesa's llvmpipe leaves loops early without a
     /// word.
     pub(super) iterations: Option<u64>,
-    /// Iterations after which a dispatch over reflections is cut in two, so that none blocks the device for long.
-    pub(super) reflection_iterations: u64,
+    /// Multiply-adds after which a dispatch over reflections is cut in two, so that none blocks the device for long.
+    pub(super) reflection_work: u64,
     /// Which variants to use.
     pub(super) variants: KernelVariants,
     /// Whether neighbouring operations share a dispatch where there is a kernel for them.
@@ -53,8 +54,6 @@ impl Default for KernelVariants {
 
 /// Iterations that llvmpipe allows (65,535), with some room for what the estimates leave out.
 pub(super) const SOFTWARE_ITERATIONS: u64 = 60_000;
-/// The usual [`Bounds::reflection_iterations`].
-pub(super) const REFLECTION_ITERATIONS: u64 = 30_000;
 
 /// Records the operations of one program.
 pub(super) struct Recorder<'a> {
@@ -118,8 +117,9 @@ impl<'a> Recorder<'a> {
         Ok(self.dispatches)
     }
 
-    /// The dispatches of the operations before or after the tiles.
-    pub(super) fn steps(mut self, ops: &[StepOp]) -> Result<Vec<Dispatch>> {
+    /// The dispatches of the operations before or after the tiles; `trains`: whether the backward of the reflections
+    /// among them follows.
+    pub(super) fn steps(mut self, ops: &[StepOp], trains: bool) -> Result<Vec<Dispatch>> {
         let mut rest = ops;
         while let Some(&op) = rest.first() {
             // Mixings of neighbouring operations share their dispatches where they are numbered in order.
@@ -127,7 +127,7 @@ impl<'a> Recorder<'a> {
             match op {
                 StepOp::Reflect { mix } => {
                     run = rest.iter().zip(mix..).take_while(|&(&op, mix)| op == StepOp::Reflect { mix }).count();
-                    self.reflect(mix, run)?;
+                    self.reflect(mix, run, trains)?;
                 }
                 StepOp::ReflectBackward { mix } => {
                     run =
@@ -356,67 +356,6 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Dimension, offset of Q and of the reflections.
-    fn mix_at(&self, mix: MixId) -> (u32, u32, u32) {
-        let at = self.tables.mix_list as usize + 3 * mix;
-        (self.tables.words[at], self.tables.words[at + 1], self.tables.words[at + 2])
-    }
-
-    /// Mixings `first .. first + run` in groups of equal dimension: (first, number, dimension).
-    fn equal_dims(&self, first: MixId, run: usize) -> Vec<(u32, u32, u32)> {
-        let dims: Vec<u32> = (first..first + run).map(|mix| self.mix_at(mix).0).collect();
-        let mut at = first as u32;
-        dims.chunk_by(|a, b| a == b)
-            .map(|group| {
-                let entry = (at, group.len() as u32, group[0]);
-                at += entry.1;
-                entry
-            })
-            .collect()
-    }
-
-    fn reflect(&mut self, mix: MixId, run: usize) -> Result<()> {
-        let mixes = self.tables.mix_list;
-        for (first, number, n) in self.equal_dims(mix, run) {
-            let iterations = 2 * u64::from(n.div_ceil(8)) + 8;
-            let most = (self.bounds.reflection_iterations / iterations).clamp(1, n.into()) as u32;
-            let mut end = n;
-            while end > 0 {
-                let count = end.min(most);
-                let launch = launch::Reflect { mixes, first, end, count };
-                let grid = [Extent::Fixed(n.div_ceil(32)), Extent::Fixed(number)];
-                let all = iterations * u64::from(count) + u64::from(n.div_ceil(8));
-                self.push(Kernel::Reflect, Head::None, grid, all, launch)?;
-                end -= count;
-            }
-        }
-        Ok(())
-    }
-
-    fn reflect_backward(&mut self, mix: MixId, run: usize) -> Result<()> {
-        let mixes = self.tables.mix_list;
-        let pitch = scratch_pitch(self.plan) as u32;
-        let (slices, length) = (self.fit.slices as u32, self.plan.layout.gradient_len() as u32);
-        for (first, number, n) in self.equal_dims(mix, run) {
-            let grid = [Extent::Fixed((n * n).div_ceil(256)), Extent::Fixed(number)];
-            let launch = launch::ReflectReduce { mixes, first, slices, length, pitch };
-            self.push(Kernel::ReflectReduce, Head::None, grid, slices.into(), launch)?;
-            let launch = launch::ReflectSkew { mixes, first, pitch };
-            self.push(Kernel::ReflectSkew, Head::None, grid, n.into(), launch)?;
-            let iterations = u64::from(n.div_ceil(32)) * (2 * u64::from(n.div_ceil(8)) + 9) + 1;
-            let most = (self.bounds.reflection_iterations / iterations).clamp(1, n.into()) as u32;
-            let mut begin = 0;
-            while begin < n {
-                let count = (n - begin).min(most);
-                let launch = launch::ReflectBackward { mixes, first, pitch, begin, count };
-                let grid = [Extent::Fixed(number), Extent::Fixed(1)];
-                self.push(Kernel::ReflectBackward, Head::None, grid, iterations * u64::from(count), launch)?;
-                begin += count;
-            }
-        }
-        Ok(())
-    }
-
     fn adam(&mut self, clipped: bool) -> Result<()> {
         let trained = self.plan.layout.trained as u32;
         let (grid, pitch) = per_weight(self.plan.layout.trained, self.bounds.workgroups);
@@ -446,15 +385,4 @@ fn per_weight(weights: usize, most: u32) -> ([Extent; 2], u32) {
     let workgroups = (weights as u32).div_ceil(256);
     let across = workgroups.min(most.max(1));
     ([Extent::Fixed(across), Extent::Fixed(workgroups.div_ceil(across.max(1)))], across * 256)
-}
-
-/// Floats of scratch per mixing: the gradient of Q, its skew part, one product.
-fn scratch_pitch(plan: &Plan) -> usize {
-    let trained = plan.mixes().filter(|mix| mix.reflections.is_some());
-    trained.map(|mix| mix.dim as usize).map(|n| 2 * n * n + n).max().unwrap_or(0)
-}
-
-/// Floats of the scratch array that belong to the mixings; the sums of the loss follow.
-pub(super) fn reflection_scratch(plan: &Plan) -> usize {
-    scratch_pitch(plan) * plan.mixes().count()
 }

@@ -16,6 +16,7 @@ use super::launch::{NONE, TileJob, Update};
 use super::narrow::{recomputed, wide_rows};
 use super::panels::Panels;
 use super::profile::Timer;
+use super::record::reflect::reflection_scratch;
 use super::record::{self, Bounds, KernelVariants, Recorder, clip};
 use super::shader::Role;
 use super::tables::Tables;
@@ -68,8 +69,8 @@ pub(super) struct GpuSession {
     most_samples: usize,
     /// Largest data set that stays on the device, in bytes; tests make it 0.
     most_data: u64,
-    /// See [`Bounds::reflection_iterations`]; tests make it small.
-    reflection_iterations: u64,
+    /// See [`Bounds::reflection_work`]; tests make it small.
+    reflection_work: u64,
     /// See [`Bounds::iterations`]; tests make it small.
     iterations: Option<u64>,
     /// Variants of programs compiled from now on, where they are not measured.
@@ -97,7 +98,7 @@ impl GpuSession {
         arrays.grow(Role::Panels, panels.len * 4)?;
         arrays.grow(Role::PackedOffsets, panels.packed_offsets.len() as u64 * 8)?;
         arrays.write(Role::PackedOffsets, 0, bytemuck::cast_slice(&panels.packed_offsets))?;
-        arrays.grow(Role::Scratch, record::reflection_scratch(&plan) as u64 * 4)?;
+        arrays.grow(Role::Scratch, reflection_scratch(&plan) as u64 * 4)?;
         let pack_weights = record::pack_weights(&plan, device.limits.max_compute_workgroups_per_dimension);
         arrays.add_kernels(pack_weights.iter().map(|dispatch| dispatch.variant));
         Ok(Self {
@@ -111,7 +112,7 @@ impl GpuSession {
             upload: Vec::new(),
             most_samples: usize::MAX,
             most_data: u64::MAX,
-            reflection_iterations: record::REFLECTION_ITERATIONS,
+            reflection_work: room.work(),
             iterations: device.software.then_some(record::SOFTWARE_ITERATIONS),
             variants: KernelVariants::default(),
             tuner: None,
@@ -131,7 +132,7 @@ impl GpuSession {
 
     /// Makes room for the sums of the loss of a batch.
     fn grow_losses(&mut self, batch: usize) -> Result<(), Failure> {
-        let floats = record::reflection_scratch(&self.plan) + batch.div_ceil(TILE_STEP);
+        let floats = reflection_scratch(&self.plan) + batch.div_ceil(TILE_STEP);
         self.arrays.grow(Role::Scratch, floats as u64 * 4)
     }
 
@@ -161,10 +162,11 @@ impl GpuSession {
     /// Records a program for the device.
     fn record(&self, program: &Program, fit: Fit, variants: KernelVariants, recomputed: &[usize]) -> Result<Recorded> {
         let recorder = || self.recorder(fit, variants, recomputed);
+        let trains = program.finish.iter().any(|op| matches!(op, StepOp::ReflectBackward { .. }));
         Ok(Recorded {
-            prepare: recorder().steps(&program.prepare)?,
+            prepare: recorder().steps(&program.prepare, trains)?,
             rows: recorder().rows(program)?,
-            finish: recorder().steps(&program.finish)?,
+            finish: recorder().steps(&program.finish, trains)?,
         })
     }
 
@@ -172,7 +174,7 @@ impl GpuSession {
         let bounds = Bounds {
             workgroups: self.device.limits.max_compute_workgroups_per_dimension,
             iterations: self.iterations,
-            reflection_iterations: self.reflection_iterations,
+            reflection_work: self.reflection_work,
             variants,
             fuse: self.fuse,
         };
@@ -365,7 +367,7 @@ impl Session for GpuSession {
         let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
         self.grow_losses(job.rows)?;
         self.prepare_dropout(program, job.dropout);
-        let loss_cell = record::reflection_scratch(&self.plan) as u32;
+        let loss_cell = reflection_scratch(&self.plan) as u32;
         let resident = self.data.as_ref().is_some_and(|data| data.resident);
         let adam = job.adam.adam;
         let update = Update {
@@ -406,7 +408,7 @@ impl Session for GpuSession {
 
     fn loss(&mut self) -> Result<f32> {
         let Some(rows) = self.last_rows else { return Ok(f32::NAN) };
-        let (first, sums) = (record::reflection_scratch(&self.plan) as u64, rows.div_ceil(TILE_STEP) as u64);
+        let (first, sums) = (reflection_scratch(&self.plan) as u64, rows.div_ceil(TILE_STEP) as u64);
         let sum: f64 = self.arrays.read(Role::Scratch, first, sums)?.into_iter().map(f64::from).sum();
         Ok((sum / rows as f64) as f32)
     }

@@ -156,20 +156,28 @@ kernels! {
         ["none" "tile" "net" "relu" "eight" "four" "dropout" "product_arena"] NetworksBackward,
     /// Backward of narrow networks, gradients of weights included.
     NarrowBackward "narrow_backward"
-        ["none" "tile" "net" "narrow" "outer" "relu" "eight" "four" "dropout" "product_arena" "product_workgroup"]
+        ["none" "tile" "net" "narrow" "outer" "partials" "relu" "eight" "four" "dropout" "product_arena" "product_workgroup"]
         NarrowBackward,
     /// Gradients of weights.
-    WeightGradient "weight_gradient" ["none" "tile" "outer"] WeightGradient,
+    WeightGradient "weight_gradient" ["none" "tile" "outer" "partials"] WeightGradient,
     /// Gradients that the networks send to the columns.
     SlotSum "slot_sum" ["tile" "slots"] SlotSum,
+    /// Q of few reflections, and the vectors as either side of it needs them.
+    ReflectFew "reflect_few" ["none" "packed_offsets" "reflections" "pairs" "pair_products"] Reflections,
+    /// What the reflections have in common, two by two.
+    ReflectGram "reflect_gram" ["reflections" "product_tile" "pairs" "outer"] Reflections,
+    /// The vectors as either side of Q needs them.
+    ReflectSolve "reflect_solve" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Q of the reflections.
-    Reflect "reflect" ["none" "packed_offsets"] Reflect,
+    Reflect "reflect" ["none" "packed_offsets" "reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of Q, summed over slices.
     ReflectReduce "reflect_reduce" [] ReflectReduce,
-    /// The skew part of that gradient.
-    ReflectSkew "reflect_skew" [] ReflectSkew,
+    /// What either side of Q has of that gradient.
+    ReflectSides "reflect_sides" ["reflections" "product_tile" "pairs" "outer"] Reflections,
+    /// Gradient of what the reflections have in common.
+    ReflectInner "reflect_inner" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of the reflections.
-    ReflectBackward "reflect_backward" [] ReflectBackward,
+    ReflectBackward "reflect_backward" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Weights to panels.
     PackWeights "pack_weights" ["none" "packed_offsets"] PackWeights,
     /// Squares of the gradient.

@@ -1,13 +1,13 @@
-//! The same one reflection at a time, in f64: what [`super::tests`] compare with.
+//! The same one reflection at a time, in f64: what the tests of the CPU and of the GPU engine compare with.
 //!
 //! `Q = H_1 ... H_N`, `H_r = I - beta_r v_r v_r^T`, `beta_r = 2 / (v_r^T v_r)`. With `M_{N+1} = I` and
 //! `M_r = H_r M_{r+1}`, Q is `M_1`.
 
 /// The matrices and vectors of one mixing.
 #[derive(Default)]
-pub(super) struct Plain {
+pub(crate) struct Plain {
     /// Q, row-major `[n, n]`, after [`Plain::product`].
-    pub(super) m: Vec<f64>,
+    pub(crate) m: Vec<f64>,
     g: Vec<f64>,
     v: Vec<f64>,
     w: Vec<f64>,
@@ -16,7 +16,7 @@ pub(super) struct Plain {
 
 impl Plain {
     /// Gradient of the vectors (added to `d_vectors`) from the gradient of Q.
-    pub(super) fn backward(&mut self, n: usize, vectors: &[f32], d_q: &[f64], d_vectors: &mut [f64]) {
+    pub(crate) fn backward(&mut self, n: usize, vectors: &[f32], d_q: &[f64], d_vectors: &mut [f64]) {
         self.product(n, vectors);
         let Self { m, g, v, w, u } = self;
         g.clear();
@@ -42,7 +42,7 @@ impl Plain {
     }
 
     /// Leaves M_1 in `m`.
-    pub(super) fn product(&mut self, n: usize, vectors: &[f32]) {
+    pub(crate) fn product(&mut self, n: usize, vectors: &[f32]) {
         let Self { m, v, w, .. } = self;
         m.clear();
         m.resize(n * n, 0.0);

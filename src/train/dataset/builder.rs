@@ -41,7 +41,7 @@ struct Lane {
 
 impl Lane {
     /// The rows of a part as a table.
-    fn table(&self, what: &'static str, rows: &[f32]) -> Result<Table> {
+    fn table(&self, what: &str, rows: &[f32]) -> Result<Table> {
         if self.dim == 0 {
             return Err(Error::argument("dim", format!("{what} must have at least one column")));
         }
@@ -52,6 +52,15 @@ impl Lane {
         if !self.names.is_empty() && self.names.len() != self.dim {
             let what = format!("names of {what}");
             return Err(Error::Shape { what, expected: self.dim, got: self.names.len() });
+        }
+        if let Some((i, name)) = self.names.iter().enumerate().find(|(i, name)| self.names[..*i].contains(name)) {
+            return Err(Error::argument(
+                "names",
+                format!("`{name}` stands for two columns of {what}, the last {i} (from 0)"),
+            ));
+        }
+        if let Some(i) = self.names.iter().position(|name| name.trim().is_empty()) {
+            return Err(Error::argument("names", format!("the name of column {i} (from 0) of {what} is empty")));
         }
         if rows.is_empty() {
             return Err(Error::Shape { what: format!("rows of {what}"), expected: 1, got: 0 });
@@ -144,6 +153,18 @@ impl DatasetBuilder {
         self
     }
 
+    /// Where the values of a condition (from 0) lie, as [`DatasetBuilder::bounds`] says of a column of x.
+    pub fn condition_bounds(mut self, column: usize, lower: Option<f64>, upper: Option<f64>) -> Self {
+        self.y.settings.push((column, Bounds { lower, upper }.into()));
+        self
+    }
+
+    /// How a condition (from 0) is brought to the networks, instead of what the data would choose.
+    pub fn condition_transform(mut self, column: usize, transform: Choice) -> Self {
+        self.y.settings.push((column, ColumnSetting { transform: Some(transform), ..ColumnSetting::default() }));
+        self
+    }
+
     /// Share of the rows that is kept for validation, chosen at random; 0 for none.
     pub fn validation(mut self, share: f64) -> Self {
         self.share = share;
@@ -194,7 +215,8 @@ impl DatasetBuilder {
     /// [`Error::Config`] if a choice does not fit the rows.
     pub fn build(self) -> Result<Dataset> {
         let (cond_dim, dim) = (self.y.dim, self.x.dim);
-        let all = self.rows(&self.y.rows, &self.x.rows)?;
+        self.agree()?;
+        let all = self.rows(["the conditions", "x"], &self.y.rows, &self.x.rows)?;
         let count = all.rows;
         let Ok(rows) = u32::try_from(count) else {
             return Err(Error::argument("x", "has 2^32 rows or more"));
@@ -212,7 +234,8 @@ impl DatasetBuilder {
         }
         let (train, test, held_out, split) = match &self.validation {
             Some(x) => {
-                let test = self.rows(&self.validation_conditions, x)?.into_values();
+                let whats = ["the validation conditions", "the validation rows"];
+                let test = self.rows(whats, &self.validation_conditions, x)?.into_values();
                 (all.into_values().into(), test, Vec::new(), None)
             }
             None => {
@@ -229,19 +252,46 @@ impl DatasetBuilder {
         let mut settings = self.y.settings("the conditions")?;
         settings.extend(self.x.settings("x")?);
         let said = [&self.y.settings, &self.x.settings].iter().any(|settings| !settings.is_empty());
-        let rows = Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes };
+        let choices = Vec::new();
+        let rows =
+            Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes, choices };
         rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref())
     }
 
-    /// Rows [y, x].
-    fn rows(&self, y: &[f32], x: &[f32]) -> Result<Table> {
-        let of_x = self.x.table("x", x)?;
+    /// Whether everything that was given has something that it belongs to.
+    fn agree(&self) -> Result<()> {
+        let nothing = |name: &str, what: &str| Err(Error::argument(name, what));
+        if self.validation.is_none() && !self.validation_conditions.is_empty() {
+            return nothing(
+                "validation_conditions",
+                "there are no validation rows that they belong to (validation_rows)",
+            );
+        }
+        if self.y.dim > 0 || !self.y.rows.is_empty() {
+            return Ok(());
+        }
+        let none = "there are no conditions in the data (conditions)";
+        if !self.validation_conditions.is_empty() {
+            return nothing("validation_conditions", none);
+        }
+        if !self.y.names.is_empty() {
+            return nothing("condition_names", none);
+        }
+        if !self.y.settings.is_empty() {
+            return nothing("condition_bounds and condition_transform", none);
+        }
+        Ok(())
+    }
+
+    /// Rows [y, x], of what they are called.
+    fn rows(&self, [what_y, what_x]: [&str; 2], y: &[f32], x: &[f32]) -> Result<Table> {
+        let of_x = self.x.table(what_x, x)?;
         if self.y.dim == 0 && y.is_empty() {
             return Ok(of_x);
         }
-        let of_y = self.y.table("the conditions", y)?;
+        let of_y = self.y.table(what_y, y)?;
         if of_y.rows != of_x.rows {
-            let what = "rows of the conditions, one for each row of x".into();
+            let what = format!("rows of {what_y}, one for each row of {what_x}");
             return Err(Error::Shape { what, expected: of_x.rows, got: of_y.rows });
         }
         if let Some(name) = of_y.columns.iter().find(|name| of_x.columns.contains(name)) {

@@ -8,6 +8,7 @@ mod docs;
 mod filter;
 mod fixtures;
 mod paper;
+mod printing;
 mod regression;
 mod resume;
 mod settings;

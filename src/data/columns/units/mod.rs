@@ -233,6 +233,21 @@ impl Units {
         Some(Outside { row: row + 1, column: column + 1, name: self.columns.get(column).cloned(), what })
     }
 
+    /// The rows, with usual ones in place of those outside of the bounds, and the numbers, from 0, of these rows.
+    pub(crate) fn moved_inside<'a>(&self, rows: &'a [f32]) -> (Cow<'a, [f32]>, Vec<usize>) {
+        let dim = self.bounds.len().max(1);
+        let outside: Vec<usize> = match self.bounds.iter().all(Bounds::is_none) {
+            true => Vec::new(),
+            false => (0..rows.len() / dim).filter(|r| self.outside(&rows[r * dim..][..dim]).is_some()).collect(),
+        };
+        if outside.is_empty() {
+            return (rows.into(), outside);
+        }
+        let (mut rows, usual) = (rows.to_vec(), self.usual(dim));
+        outside.iter().for_each(|row| rows[row * dim..][..dim].copy_from_slice(&usual));
+        (rows.into(), outside)
+    }
+
     /// These columns, given conditions y, row-major (B, C), in the units of the networks.
     pub(crate) fn given<'a>(&'a self, y: &'a [f32]) -> Conditioned<'a> {
         Conditioned::new(self, y)

@@ -17,9 +17,9 @@ impl GpuSession {
         self.most_samples = samples;
     }
 
-    /// Cuts the reflections of programs compiled from now on into dispatches of that many loop iterations.
-    pub(in crate::engine::gpu) fn cut_reflections(&mut self, iterations: u64) {
-        self.reflection_iterations = iterations;
+    /// Cuts the reflections of programs compiled from now on into dispatches of that many multiply-adds.
+    pub(in crate::engine::gpu) fn cut_reflections(&mut self, work: u64) {
+        self.reflection_work = work;
     }
 
     /// Refuses programs compiled from now on whose loops have more iterations.

@@ -180,6 +180,7 @@ fn constants_mirror_the_host() {
     assert_eq!(constant(Kernel::NarrowBackward, "NARROW_WORDS"), super::super::narrow::NARROW);
     assert_eq!(constant(Kernel::NarrowBackward, "SOURCE_WORDS"), super::super::narrow::SOURCE);
     assert_eq!(constant(Kernel::Adam, "NONE"), launch::NONE as usize);
+    assert_eq!(constant(Kernel::ReflectFew, "MOST"), launch::FEW_COLUMNS as usize);
     assert_eq!(constant(Kernel::Adam, "EXTRA_AVERAGES"), clip::AVERAGES as usize);
     let status = ["EXTRA_SCALE", "EXTRA_SKIPPED", "EXTRA_IN_A_ROW"].map(|name| constant(Kernel::Clip, name));
     assert_eq!(status, [0, clip::SKIPPED as usize, clip::SKIPPED as usize + 1]);

@@ -13,6 +13,7 @@ mod optimizer;
 mod profile;
 mod random;
 mod reference;
+mod reflections;
 mod spline;
 mod training;
 
