@@ -152,7 +152,7 @@ pub(super) struct Filter {
 impl Filter {
     pub(super) fn run(self, quiet: bool) -> Done {
         let engine = self.device.open()?;
-        interrupt::listen()?;
+        interrupt::listen();
         let mut shown = Shown::new(quiet);
         let options = Options {
             out: self.out.as_deref(),

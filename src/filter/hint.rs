@@ -5,6 +5,7 @@
 use super::system::Draws;
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::config::{Config, Layers};
+use crate::data::columns::units::Gains;
 use crate::data::side_by_side;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
@@ -28,7 +29,7 @@ pub(crate) struct Hint {
 
 /// The paper's settings of the filter: ten blocks without recursion, 10^6 weights, 50 epochs of batches of 500, the rate
 /// from 1e-2 to 1e-3.
-pub(crate) const PAPER: [&str; 14] = [
+pub(crate) const PAPER: [&str; 15] = [
     "model.kind=hint",
     "model.coupling=affine",
     "model.blocks=10",
@@ -40,6 +41,7 @@ pub(crate) const PAPER: [&str; 14] = [
     "train.lr_final=0.001",
     "train.warmup_epochs=0",
     "train.warmup_steps=100",
+    "train.average=0.99",
     "train.patience=0",
     "data.regression=true",
     "data.validation=0",
@@ -92,7 +94,8 @@ impl Hint {
         let mut data = Dataset::from_rows(x, n)
             .conditions(y, c)
             .standardize(self.config.data.standardize)
-            .regression(self.config.data.regression);
+            .regression(self.config.data.regression)
+            .gains(Gains::Any);
         data = if held_x.is_empty() {
             data.validation(0.0)
         } else {
