@@ -154,6 +154,16 @@ pub enum Error {
         /// The largest good one.
         bound: f64,
     },
+    /// A simulator failed, or gave what is no simulation.
+    #[error("step {step}{}: {what}", row.map(|row| format!(", row {row}")).unwrap_or_default())]
+    Simulator {
+        /// Step of the filter, counted from 1; 0: the states at the beginning.
+        step: u32,
+        /// Row of the simulation, counted from 1, where it is one row's fault.
+        row: Option<usize>,
+        /// What is wrong.
+        what: String,
+    },
     /// A long computation was asked to stop, by what it tells its progress to.
     #[error("stopped")]
     Stopped,

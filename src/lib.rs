@@ -71,6 +71,7 @@
 //! | [`engine`] | WHERE programs run: `engine::cpu` and `engine::gpu` |
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | `optim`, [`train`] | Adam and its schedule; data sets, trainer, checkpoints, run folder |
+//! | [`filter`] | filtering over time: a system, and the methods that follow it |
 //! | `eval`, `report`, `bench` | metrics, pictures, timing |
 //! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
 //!
@@ -104,6 +105,7 @@ pub mod data;
 pub mod engine;
 mod error;
 mod eval;
+pub mod filter;
 pub mod flow;
 mod kernel;
 #[cfg(feature = "cli")]

@@ -8,6 +8,8 @@ mod device;
 mod devices;
 mod encode;
 mod evaluate;
+mod filter;
+mod filter_progress;
 mod interrupt;
 mod log_prob;
 mod logging;
@@ -69,6 +71,7 @@ enum Command {
     Encode(encode::Encode),
     Decode(decode::Decode),
     Simulate(simulate::Simulate),
+    Filter(Box<filter::Filter>),
     Check(check::Check),
     Evaluate(evaluate::Evaluate),
     Reproduce(reproduce::Reproduce),
@@ -114,6 +117,7 @@ fn run() -> ExitCode {
         Command::Encode(command) => command.run(),
         Command::Decode(command) => command.run(),
         Command::Simulate(command) => command.run(),
+        Command::Filter(command) => command.run(quiet),
         Command::Check(command) => command.run(),
         Command::Evaluate(command) => command.run(quiet),
         Command::Reproduce(command) => command.run(quiet),

@@ -163,7 +163,7 @@ fn rate(rows_per_s: f64) -> String {
 }
 
 /// `1:02:03`, `2:03`.
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "?".into();
     }

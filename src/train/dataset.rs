@@ -10,7 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, CouplingKind, Preset, Train, preset};
 use crate::data::Shapes;
-use crate::data::columns::units::{ColumnSetting, Conditioned, Units, Wishes};
+use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
@@ -209,11 +209,17 @@ impl Rows {
     /// Brings the rows to the units of the networks, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
         let settings = self.columns.settings(config)?;
-        self.prepare_with(config, settings, init)
+        self.prepare_with(config, settings, init, Gains::Clear)
     }
 
     /// The same with what is said of each column; empty if nothing is.
-    fn prepare_with(self, config: &Config, settings: Vec<ColumnSetting>, init: Option<&ModelFile>) -> Result<Dataset> {
+    fn prepare_with(
+        self,
+        config: &Config,
+        settings: Vec<ColumnSetting>,
+        init: Option<&ModelFile>,
+        gains: Gains,
+    ) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
         let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes, mut choices } = self;
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
@@ -245,7 +251,7 @@ impl Rows {
             }
             Some(file) => Units { regression: file.x.regression.clone(), ..x },
             None if config.data.regression => {
-                let (x, regressed) = x.regressed(dim, &y, cond_dim, &train)?;
+                let (x, regressed) = x.regressed(dim, &y, cond_dim, &train, gains)?;
                 choices.extend(notes::of_regression(&regressed, &columns));
                 x
             }

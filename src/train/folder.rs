@@ -158,7 +158,11 @@ impl RunFolder {
         Err(Error::format(path, format!("is not a run folder: it holds no {CONFIG}{hint}")))
     }
 
-    fn lock(path: &Path) -> Result<Self> {
+    /// Takes a folder, which is made if need be.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if another process has it, [`Error::Io`] if it cannot be made.
+    pub(crate) fn lock(path: &Path) -> Result<Self> {
         let checkpoints = path.join(CHECKPOINTS);
         std::fs::create_dir_all(&checkpoints).map_err(|e| Error::io("create", &checkpoints, e))?;
         let name = checkpoints.join(LOCK);

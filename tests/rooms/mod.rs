@@ -4,6 +4,7 @@ mod circles;
 #[path = "../it/common/mod.rs"]
 pub(crate) mod common;
 mod data;
+mod filter;
 mod memory;
 mod posterior;
 mod python;

@@ -3,7 +3,7 @@
 use super::{Dataset, RowColumns, Rows};
 use crate::config::Model;
 use crate::config::preset::for_tables;
-use crate::data::columns::units::{Bounds, Choice, ColumnSetting, Units};
+use crate::data::columns::units::{Bounds, Choice, ColumnSetting, Gains, Units};
 use crate::data::{Table, side_by_side};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
@@ -26,6 +26,7 @@ pub struct DatasetBuilder {
     validation_conditions: Vec<f32>,
     standardize: bool,
     regression: bool,
+    gains: Gains,
     columns_of: Option<ModelFile>,
     seed: u64,
 }
@@ -117,6 +118,7 @@ impl DatasetBuilder {
             validation_conditions: Vec::new(),
             standardize: defaults.standardize,
             regression: defaults.regression,
+            gains: Gains::Clear,
             columns_of: None,
             seed: defaults.seed,
         }
@@ -195,6 +197,11 @@ impl DatasetBuilder {
         self
     }
 
+    /// Which gains count if columns are regressed.
+    pub(crate) fn gains(self, gains: Gains) -> Self {
+        Self { gains, ..self }
+    }
+
     /// Takes names, bounds and transforms of the columns from a flow, instead of choosing them: so the flow can be trained
     /// on with these rows.
     pub fn columns_of(mut self, flow: &Flow) -> Self {
@@ -255,7 +262,7 @@ impl DatasetBuilder {
         let choices = Vec::new();
         let rows =
             Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes, choices };
-        rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref())
+        rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref(), self.gains)
     }
 
     /// Whether everything that was given has something that it belongs to.

@@ -5,6 +5,7 @@ mod commands;
 mod conditional;
 mod density;
 mod docs;
+mod filter;
 mod fixtures;
 mod paper;
 mod printing;

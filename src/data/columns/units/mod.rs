@@ -39,7 +39,7 @@ pub use choice::Choice;
 pub(crate) use choice::ColumnSetting;
 pub(crate) use conditioned::Conditioned;
 pub(crate) use fit::{Chosen, Wishes};
-pub(crate) use regression::{Regressed, Regression};
+pub(crate) use regression::{Gains, Regressed, Regression};
 pub(crate) use transform::Transform;
 
 #[cfg(test)]
