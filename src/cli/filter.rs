@@ -19,7 +19,7 @@ use super::{Done, filter_progress::Shown, interrupt, output};
 
 const AFTER_HELP: &str = "\
 Examples:
-  hintflow filter lotka-volterra                      the paper's experiment: HINT, ten steps (20 minutes on two cores)
+  hintflow filter lotka-volterra                      the paper's experiment: HINT, ten steps (25 minutes on two cores)
   hintflow filter lotka-volterra --quick              the same in small (a minute)
   hintflow filter lotka-volterra --method particle    the truth to compare with: 10^6 particles
   hintflow filter --simulator \"python3 my_system.py\" --observations observations.csv
