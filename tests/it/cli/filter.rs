@@ -51,7 +51,7 @@ fn mistakes_are_told() {
         assert_eq!(done.code, Some(code), "{line}: {}", done.stderr);
         words.iter().for_each(|word| assert!(done.stderr.contains(word), "{line}: {}", done.stderr));
     };
-    told("filter", 2, &["--simulator"]);
+    told("filter", 2, &["<SYSTEM>"]);
     told("filter lotka-volterra --observations seen.csv", 1, &["columns of the observation: expected 3, got 1"]);
     told("filter lotka-volterra --method enkf --samples 0", 2, &["--samples", "is 0"]);
     told("filter lotka-volterra --method enkf --quick", 2, &["--quick", "--method hint"]);
@@ -61,7 +61,7 @@ fn mistakes_are_told() {
     told("filter --simulator true --observations seen.csv --method particle", 2, &["likelihood"]);
     told("filter --simulator true --observations seen.csv", 1, &["step 0", "empty"]);
     told("filter --resume seen.csv", 1, &["filter.toml"]);
-    told("simulate lotka-volterra -o x.csv -n 0", 2, &["-n", "0 steps"]);
+    place.line("simulate lotka-volterra -o x.csv -n 0").fails(2, &["-n", "0 steps"]);
 }
 
 /// A simulator that hangs at the second step is ended, the run says how to go on, and goes on.
