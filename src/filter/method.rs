@@ -63,7 +63,9 @@ pub struct HintSettings {
     pub(crate) rows: usize,
     pub(crate) validation: usize,
     pub(crate) warm: bool,
-    /// Settings of model and training, `key=value`, on top of the paper's.
+    /// Whether the settings below go on top of the quick ones, and not of the paper's.
+    pub(crate) quick: bool,
+    /// Settings of model and training, `key=value`.
     pub(crate) set: Vec<String>,
 }
 
@@ -71,15 +73,14 @@ impl Default for HintSettings {
     /// 64,000 simulations a step, ten blocks without recursion of 10^6 weights together, 50 epochs of batches of 500.
     fn default() -> Self {
         let rows = hint::PAPER_ROWS;
-        Self { rows, validation: rows / 16, warm: true, set: Vec::new() }
+        Self { rows, validation: rows / 16, warm: true, quick: false, set: Vec::new() }
     }
 }
 
 impl HintSettings {
     /// A tenth of the weights, fewer simulations and epochs: a step in seconds.
     pub fn quick() -> Self {
-        let set = hint::QUICK.map(str::to_owned).to_vec();
-        Self { set, ..Self::default().rows(hint::QUICK_ROWS) }
+        Self { quick: true, ..Self::default().rows(hint::QUICK_ROWS) }
     }
 
     /// Simulations that a step is trained on; a sixteenth more judge the training.
@@ -100,7 +101,8 @@ impl HintSettings {
 
     /// All settings of model and training.
     pub(crate) fn config(&self) -> Result<Config> {
-        let config = hint::settings(&hint::PAPER, &self.set)?;
+        let quick = if self.quick { &hint::QUICK[..] } else { &[] };
+        let config = hint::settings(&[&hint::PAPER, quick].concat(), &self.set)?;
         let (batch, rows) = (config.train.batch.unwrap_or(1), self.rows as u64);
         // A small ensemble is one batch.
         let train = Train { batch: Some(batch.min(rows.max(1))), ..config.train };
@@ -110,5 +112,26 @@ impl HintSettings {
     fn filter(&self) -> Result<Hint> {
         let Self { rows, validation, warm, .. } = *self;
         Ok(Hint { config: self.config()?, rows, validation, warm, weights: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_go_on_top_of_the_papers_and_the_quick_ones() {
+        let model = |settings: HintSettings| settings.config().unwrap().model;
+        let (paper, quick) = (model(HintSettings::default()), model(HintSettings::quick()));
+        assert_eq!((paper.blocks, paper.budget, quick.budget), (10, Some(1_000_000), Some(100_000)));
+        // A width takes the place of either budget.
+        for settings in [HintSettings::default(), HintSettings::quick()] {
+            let own = model(settings.set("model.width", 8));
+            assert_eq!((own.width, own.budget), (Some(8), None));
+        }
+        let train = HintSettings::default().config().unwrap().train;
+        assert_eq!((train.epochs, train.batch, train.lr, train.lr_final), (50, Some(500), 0.01, 0.001));
+        assert_eq!(HintSettings::default().rows(100).config().unwrap().train.batch, Some(100));
+        assert!(HintSettings::default().set("train.seed", 3).config().is_err());
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "lowercase", tag = "name")]
 pub(crate) enum MethodSettings {
-    Hint { rows: usize, validation: usize, warm: bool, set: Vec<String> },
+    Hint { rows: usize, validation: usize, warm: bool, quick: bool, set: Vec<String> },
     Enkf { members: usize },
     Particle { particles: usize },
 }
@@ -54,8 +54,8 @@ pub(crate) struct ColumnSettings {
 impl From<&Method> for MethodSettings {
     fn from(method: &Method) -> Self {
         match method {
-            Method::Hint(HintSettings { rows, validation, warm, set }) => {
-                Self::Hint { rows: *rows, validation: *validation, warm: *warm, set: set.clone() }
+            Method::Hint(HintSettings { rows, validation, warm, quick, set }) => {
+                Self::Hint { rows: *rows, validation: *validation, warm: *warm, quick: *quick, set: set.clone() }
             }
             Method::EnsembleKalman { members } => Self::Enkf { members: *members },
             Method::Particle { particles } => Self::Particle { particles: *particles },
@@ -76,7 +76,9 @@ impl MethodSettings {
     /// The method.
     pub(crate) fn method(&self) -> Method {
         match self.clone() {
-            Self::Hint { rows, validation, warm, set } => Method::Hint(HintSettings { rows, validation, warm, set }),
+            Self::Hint { rows, validation, warm, quick, set } => {
+                Method::Hint(HintSettings { rows, validation, warm, quick, set })
+            }
             Self::Enkf { members } => Method::EnsembleKalman { members },
             Self::Particle { particles } => Method::Particle { particles },
         }
@@ -157,10 +159,12 @@ mod tests {
                 observations: 3,
             },
         ];
+        let quick = Method::Hint(HintSettings::quick().set("model.width", 8));
         let methods = [
             Method::Hint(HintSettings::default().set("train.epochs", 3)),
             Method::particle(9),
             Method::ensemble_kalman(7),
+            quick,
         ];
         for system in systems {
             for method in &methods {
