@@ -81,7 +81,11 @@ pub(crate) fn settings(own: &[&str], set: &[String]) -> Result<Config> {
     // Names of no files: the rows are in memory.
     let rows = [("data.path", "states"), ("data.given", "observations")];
     layers.flags(rows.map(|(key, name)| (key, format!("{name}.npy"), "the filter")))?;
-    layers.flags(own.iter().filter_map(|own| own.split_once('=')).map(|(key, v)| (key, v.to_owned(), "the filter")))?;
+    // Who sets the width means it instead of the budget.
+    let has_width = set.iter().any(|assignment| key(assignment) == "model.width");
+    let own =
+        own.iter().filter_map(|own| own.split_once('=')).filter(|(key, _)| !(has_width && *key == "model.budget"));
+    layers.flags(own.map(|(key, v)| (key, v.to_owned(), "the filter")))?;
     layers.assignments(set)?;
     layers.resolve()
 }

@@ -191,6 +191,14 @@ fn a_terminal_that_is_closed_saves_too() {
     let place = prepared();
     let args = format!("{TRAIN} --out stopped --set run.checkpoint_every=100000");
     let mut command = place.command(&args.split_whitespace().collect::<Vec<_>>());
+    // These tests may run under `nohup` themselves, whose wish the training would keep.
+    // SAFETY: to take a signal as the system does is all that happens between the two processes.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     // Nobody reads the messages any more.
     drop(child.stderr.take());
