@@ -23,9 +23,9 @@ mod compare;
 
 use std::sync::Arc;
 
-use super::adapter;
-use super::device::Device;
-use super::record::KernelVariants;
+use super::compile::bounds::KernelVariants;
+use super::device::adapter;
+use super::device::open::Device;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Job, Session, Values};
