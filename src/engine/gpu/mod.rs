@@ -1,13 +1,19 @@
 //! The GPU engine: programs as compute kernels through wgpu.
 //!
-//! `adapter` finds devices, `device` opens one and makes pipelines, `shader` holds the kernels and `launch` what each
-//! of them is told. `tables` turns a plan into arrays that kernels read, `panels` its weights into the order in which
-//! they are read, `transform` its couplings into the part of a shader that is theirs; `packs` and `narrow` say which
-//! nodes share a workgroup. `record` turns a program into lists of `dispatch`es (`program::shortcuts` finds those that
-//! need not be; `trim` leaves out the rows that nobody touches), `fit` chooses how many samples lie on the device at a
-//! time. `session` runs the programs of a model, with the variants of kernels that `tune` remembers as the fastest;
-//! `arrays` are what it holds on the device, `transfer` and `uploads` move values and commands there and back,
-//! `profile` times dispatches.
+//! Five folders, each of which uses those before it alone:
+//!
+//! - `kernels`: text of the shaders, what each of them is told (`launch`), and the variants of which pipelines are
+//!   made, with the part of a shader that belongs to a model's couplings (`transform`).
+//! - `layout`: plain data. `tables` turns a plan into the array that kernels read, of `nodes`, weight tiles (`jobs`)
+//!   and lists of nodes that share a workgroup (`packs`, `narrow`); `panels` puts its weights into the order in which
+//!   they are read.
+//! - `device`: wgpu. `adapter` finds devices, `open` opens one and makes pipelines, `commands`, `uploads` and
+//!   `transfer` move commands and values there and back, `timer` times dispatches.
+//! - `compile`: programs to lists of dispatches. `record` makes them (`program::shortcuts` finds those that need not
+//!   be), `tiling` chooses how many samples lie on the device at a time, `recompute` which hidden activations are not
+//!   kept, `trim` leaves out the rows that nobody touches.
+//! - `session`: a model on a device. Its `arrays`, running its programs, and the variants of kernels that `tuner`
+//!   remembers as the fastest.
 //!
 //! # Kernels and operations
 //!
@@ -22,42 +28,30 @@
 //! million parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of the peak; 0.66 GB of activations, 0.2 ms; 12
 //! dispatches, 0.05 ms. cross4 (4 blocks, 2 million): 120 GFLOP, 150 with padding, 5.6 ms; 9 GB of activations, 3.2 ms,
 //! of which narrow networks that are computed again leave 2.5 GB for 13 GFLOP more; 26 dispatches, 0.1 ms. What decides
-//! which part of the peak is reached stands with the kernels: `packs` (networks), `shaders/weight_gradient.wgsl`,
-//! `narrow`. So does what was left out or is estimated to be of no help; for dispatches in `record/fused`.
+//! which part of the peak is reached stands with the kernels: `layout/packs` (networks), `layout/narrow`,
+//! `shaders/weight_gradient.wgsl`. So does what was left out or is estimated to be of no help; for dispatches in
+//! `compile/record/fused`.
 
-mod adapter;
-mod arrays;
+mod compile;
 mod device;
-mod dispatch;
-mod fit;
-mod launch;
-mod narrow;
-mod packs;
-mod panels;
-mod profile;
-mod record;
+mod kernels;
+mod layout;
 mod session;
-mod shader;
-mod tables;
-mod transfer;
-mod transform;
-mod trim;
-mod tune;
-mod uploads;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use adapter::adapters;
+pub use device::adapter::adapters;
 
 use super::{Backend, DeviceInfo, Engine, Session};
 use crate::error::Result;
 use crate::plan::Plan;
-use device::Device;
+use device::adapter;
+use device::open::Device;
 use session::GpuSession;
-use tune::Tuner;
+use session::tuner::Tuner;
 
 /// A wgpu device as an engine.
 struct Gpu {

@@ -5,12 +5,12 @@ use std::time::Instant;
 use bytemuck::Zeroable;
 
 use super::GpuSession;
-use crate::engine::gpu::dispatch::Dispatch;
-use crate::engine::gpu::fit::Fit;
-use crate::engine::gpu::launch::Update;
-use crate::engine::gpu::narrow;
-use crate::engine::gpu::record::KernelVariants;
-use crate::engine::gpu::shader::{Kernel, Role};
+use crate::engine::gpu::compile::bounds::KernelVariants;
+use crate::engine::gpu::compile::dispatch::Dispatch;
+use crate::engine::gpu::compile::recompute::recomputed;
+use crate::engine::gpu::compile::tiling::Fit;
+use crate::engine::gpu::kernels::launch::Update;
+use crate::engine::gpu::kernels::shader::{Kernel, Role};
 use crate::error::Result;
 use crate::program::{Op, Program};
 
@@ -114,7 +114,7 @@ impl GpuSession {
         let mut times = [0.0; 2];
         for (recompute, time) in [false, true].into_iter().zip(&mut times) {
             let variants = KernelVariants { recompute: Some(recompute), ..variants };
-            let stages = narrow::recomputed(&self.tables, program, variants, rows, self.iterations);
+            let stages = recomputed(&self.tables, program, variants, rows, self.iterations);
             let mut dispatches = self.record(program, fit, variants, &stages)?.rows;
             dispatches.retain(|dispatch| {
                 use Kernel::{

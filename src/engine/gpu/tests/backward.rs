@@ -1,7 +1,7 @@
 //! Backward operations, each alone with arbitrary incoming gradients, and the gradient of whole models.
 
 use super::*;
-use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::kernels::shader::Kernel;
 use crate::flow::programs::{Name, record};
 use crate::plan::Mixing;
 use crate::tape::{Memory, Tape, Then};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::gpu::device::Failure;
-use crate::engine::gpu::record::SOFTWARE_ITERATIONS;
+use crate::engine::gpu::compile::bounds::SOFTWARE_ITERATIONS;
+use crate::engine::gpu::device::open::Failure;
 use crate::error::Error;
 use crate::tape::{Memory, Tape, Then};
 
@@ -48,7 +48,7 @@ pub(super) fn poor() -> Device {
 #[test]
 fn webgpu_defaults_without_any_feature_give_the_same_bits() {
     let poor = poor();
-    assert_eq!(poor.passing, crate::engine::gpu::shader::Passing::Buffer);
+    assert_eq!(poor.passing, crate::engine::gpu::kernels::shader::Passing::Buffer);
     let rich = super::device();
     assert!(results(poor) == results(Arc::into_inner(rich).unwrap()));
 }

@@ -22,9 +22,9 @@ use crate::rooms::common::compare;
 
 use std::sync::Arc;
 
-use super::adapter;
-use super::device::Device;
-use super::record::KernelVariants;
+use super::compile::bounds::KernelVariants;
+use super::device::adapter;
+use super::device::open::Device;
 use super::session::GpuSession;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Footprint, Job, Session, Values};

@@ -2,7 +2,7 @@
 
 use super::training::{ROWS, data, looker, model, session_on, trainer};
 use super::*;
-use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::kernels::shader::Kernel;
 use crate::engine::{ProgramId, Skips, StepJob};
 use crate::optim::Adam;
 use crate::optim::definition::Definition;

@@ -1,7 +1,7 @@
 //! Trained mixings of many sizes against f64, one reflection at a time.
 
 use super::*;
-use crate::engine::gpu::shader::Kernel;
+use crate::engine::gpu::kernels::shader::Kernel;
 use crate::kernel::reflect::plain::Plain;
 use crate::plan::Mixing;
 

@@ -1,9 +1,9 @@
 //! Training steps: the update against f64, tiles, streaming, submissions, and what a session keeps.
 
 use super::*;
-use crate::engine::gpu::arrays::Arrays;
-use crate::engine::gpu::shader::{Kernel, Role};
-use crate::engine::gpu::tune::Tuner;
+use crate::engine::gpu::kernels::shader::{Kernel, Role};
+use crate::engine::gpu::session::arrays::Arrays;
+use crate::engine::gpu::session::tuner::Tuner;
 use crate::engine::{ProgramId, StepJob};
 use crate::flow::programs::{Name, record};
 use crate::optim::{Adam, AdamStep};

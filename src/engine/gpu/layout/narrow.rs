@@ -1,0 +1,227 @@
+//! Narrow nodes: those whose hidden activations are cheaper to compute again in the backward pass than to keep, and the
+//! packs in which `shaders/narrow_backward.wgsl` works on them.
+//!
+//! A hidden activation that is kept travels five times: written, read for the mask, and as a factor of two gradients;
+//! its gradient is written and read. For h hidden units and few inputs and outputs that are 40 h bytes per network and
+//! sample for 6 h^2 operations: with h = 32 some 5 operations per byte, where a H100 does 20 at its peak and 8 at a
+//! realistic rate; with h = 64 about 10. So up to [`WIDEST`] they are computed again, where they would take more than
+//! [`MOST_KEPT`].
+//!
+//! Left out, estimated: wider nodes. Their middle layer has more than 256 blocks of 4 x 4 weights, so a thread would
+//! hold several of them in registers and fewer workgroups would run at a time, where there is less to gain.
+
+use std::ops::Range;
+
+use super::nodes::NODE;
+use super::workgroup::{WARP, Workgroup};
+use crate::engine::gpu::kernels::shader::PackShape;
+use crate::plan::{Node, Stage};
+
+/// Largest hidden width that counts as narrow; estimated (see above), no GPU measured yet.
+const WIDEST: u32 = 64;
+/// Quads that a workgroup takes along at a time.
+pub(crate) const QUADS: u32 = 8;
+/// Most threads of a workgroup: 16 x 16 blocks of 4 x 4 weights. With 128 registers each, two workgroups have room on a
+/// multiprocessor of an H100.
+const THREADS: u32 = 256;
+/// Bytes of a row in workgroup memory: one quad more than it holds.
+const ROW_BYTES: u32 = 16 * (QUADS + 1);
+/// Rows past the last that a block of weights may read and not use.
+const SLACK: u32 = 3;
+/// Words of a pack; see `shaders/shared/narrow.wgsl`.
+pub(crate) const NARROW: usize = 12;
+/// Words of a row to fetch.
+pub(crate) const SOURCE: usize = 4;
+/// Words of a block of weights.
+const BLOCK: usize = 4;
+/// Most bytes of hidden activations that the narrow nodes of a stage keep from the forward to the backward pass, where
+/// it was not measured which is faster. Bounds memory; estimated, no GPU measured yet: to and fro they take 0.2 ms on a
+/// H100.
+const MOST_KEPT: u64 = 128 << 20;
+
+/// The narrow nodes of a stage in packs, in the tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Narrow {
+    pub(crate) shape: PackShape,
+    /// Where they begin: [`NARROW`] words each.
+    pub(crate) at: u32,
+    /// Number of packs.
+    pub(crate) count: u32,
+    /// Hidden rows of all their nodes in both layers.
+    hidden_rows: u32,
+    /// Most loop iterations of a thread per 8 quads, for all networks of a node.
+    iterations: u32,
+}
+
+impl Narrow {
+    /// Whether the hidden activations of that many samples are more than [`MOST_KEPT`].
+    pub(crate) fn is_much(&self, samples: usize) -> bool {
+        u64::from(self.hidden_rows) * 4 * samples as u64 > MOST_KEPT
+    }
+
+    /// Loop iterations of a thread for a tile of that many samples, all of one slice.
+    pub(crate) fn iterations(&self, samples: usize) -> u64 {
+        u64::from(self.iterations) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
+    }
+}
+
+/// What nodes need of a workgroup.
+#[derive(Clone, Copy, Default)]
+struct Need {
+    threads: u32,
+    rows: u32,
+    hidden: u32,
+    middle: u32,
+    outer: u32,
+    biases: u32,
+}
+
+impl Need {
+    fn of(node: &Node) -> Self {
+        let four = |n: u32| n.div_ceil(4);
+        Self {
+            rows: 2 * node.hidden + node.inputs() + node.outputs,
+            hidden: four(node.hidden),
+            middle: four(node.hidden).pow(2),
+            outer: four(node.hidden) * (four(node.inputs()) + four(node.outputs)),
+            biases: node.hidden.max(node.outputs),
+            threads: 0,
+        }
+    }
+
+    fn with(self, more: Self) -> Self {
+        let hidden = self.hidden + more.hidden;
+        let (middle, outer, biases) = (self.middle + more.middle, self.outer + more.outer, self.biases + more.biases);
+        let threads = (hidden * QUADS).max(middle).max(outer).max(biases);
+        Self { threads, rows: self.rows + more.rows, hidden, middle, outer, biases }
+    }
+
+    fn fits(self, workgroup: Workgroup) -> bool {
+        self.threads <= workgroup.threads.min(THREADS) && (self.rows + SLACK) * ROW_BYTES <= workgroup.bytes
+    }
+}
+
+/// Number of nodes before the narrow ones, which are those at the end of the list.
+pub(crate) fn wide_nodes(stage: &Stage, workgroup: Workgroup) -> usize {
+    let narrow = |node: &&Node| node.hidden <= WIDEST && Need::default().with(Need::of(node)).fits(workgroup);
+    stage.nodes.len() - stage.nodes.iter().rev().take_while(narrow).count()
+}
+
+/// Writes the packs of the narrow nodes of a stage whose node table begins at `nodes`.
+pub(crate) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workgroup: Workgroup) -> Option<Narrow> {
+    let first = wide_nodes(stage, workgroup);
+    let mut packs: Vec<Range<usize>> = Vec::new();
+    let mut need = Need::default();
+    let mut most = Need::default();
+    for (i, node) in stage.nodes.iter().enumerate().skip(first) {
+        let more = need.with(Need::of(node));
+        match packs.last_mut() {
+            Some(pack) if more.fits(workgroup) => {
+                pack.end = i + 1;
+                need = more;
+            }
+            _ => {
+                packs.push(i..i + 1);
+                need = Need::default().with(Need::of(node));
+            }
+        }
+        most = Need { threads: most.threads.max(need.threads), rows: most.rows.max(need.rows), ..most };
+    }
+    if packs.is_empty() {
+        return None;
+    }
+    let heads: Vec<u32> = packs.iter().flat_map(|pack| push_pack(words, stage, nodes, pack.clone())).collect();
+    let at = words.len() as u32;
+    words.extend(heads);
+    let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
+    let hidden_rows = stage.nodes[first..].iter().map(|node| 2 * node.nets.len() as u32 * node.hidden).sum();
+    let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
+    let dense = |n: u32| n / 4 + n % 4;
+    let of_node = |node: &Node| 2 * dense(node.inputs()) + 3 * dense(node.hidden) + dense(node.outputs);
+    // Products of 5 lists of 8 quads, rows to fetch.
+    let iterations = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
+    let iterations = stage.networks() * iterations;
+    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, iterations })
+}
+
+/// Writes the lists of a pack; returns its words.
+fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>) -> [u32; NARROW] {
+    let of_pack = &stage.nodes[pack.clone()];
+    let sum = |f: fn(&Node) -> u32| of_pack.iter().map(f).sum::<u32>();
+    let (hidden, all_inputs) = (sum(|n| n.hidden), sum(Node::inputs));
+    // Rows in workgroup memory: fronts, rears, inputs, outputs.
+    let (mut front, mut inputs, mut outs) = (0, 2 * hidden, 2 * hidden + all_inputs);
+    let mut lists: [Vec<u32>; 6] = Default::default();
+    let [items, middle, outer, biases, sources, uppers] = &mut lists;
+    for (node, i) in of_pack.iter().zip(pack) {
+        let place = words.len() as u32;
+        words.extend([nodes + (i * NODE) as u32, front, hidden + front, inputs, outs]);
+        let parts = |count: u32| (0..count).step_by(4).flat_map(|first| [place, first]).collect::<Vec<u32>>();
+        items.extend(parts(node.hidden));
+        uppers.extend(parts(node.upper));
+        biases.extend((0..node.hidden.max(node.outputs)).flat_map(|i| [place, i]));
+        // Blocks of one layer: those side by side have the same outputs.
+        let blocks = |layer: u32, n_out: u32, n_in: u32| {
+            let n = n_in.div_ceil(4);
+            (0..n_out.div_ceil(4) * n).flat_map(move |i| [place, layer, i / n, i % n]).collect::<Vec<u32>>()
+        };
+        middle.extend(blocks(1, node.hidden, node.hidden));
+        outer.extend(blocks(0, node.hidden, node.inputs()));
+        outer.extend(blocks(2, node.outputs, node.hidden));
+        sources.extend((0..node.upper).flat_map(|c| [inputs + c, 0, node.upper_first + c, 0]));
+        sources.extend((0..node.given).flat_map(|c| [inputs + node.upper + c, 2, c, 0]));
+        sources.extend((0..node.outputs).flat_map(|c| [outs + c, 1, node.sum + c, node.outputs]));
+        front += node.hidden;
+        inputs += node.inputs();
+        outs += node.outputs;
+    }
+    let mut head = [0; NARROW];
+    for ((list, size), head) in lists.iter().zip([2, BLOCK, BLOCK, 2, SOURCE, 2]).zip(head.chunks_mut(2)) {
+        head.copy_from_slice(&[words.len() as u32, (list.len() / size) as u32]);
+        words.extend(list);
+    }
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Kind, Plan, Spec};
+
+    fn narrow(dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
+        narrow_given(0, dim, width, workgroup)
+    }
+
+    fn narrow_given(cond_dim: u32, dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
+        let kind = if cond_dim == 0 { Kind::Flow } else { Kind::Cinn };
+        let plan = Plan::new(&Spec { kind, cond_dim, dim, width, blocks: 1, ..Spec::default() }).unwrap();
+        let stage = &plan.stages[0];
+        (wide_nodes(stage, workgroup), push_narrow(&mut vec![], stage, 0, workgroup))
+    }
+
+    #[test]
+    fn narrow_nodes_fit_into_a_workgroup() {
+        let workgroups = [(16_384, 256), (32_768, 1024), (49_152, 512)];
+        for workgroup in workgroups.map(|(bytes, threads)| Workgroup { bytes, threads }) {
+            let flows = [(1, 1), (2, 64), (3, 1), (7, 21), (20, 104), (100, 263), (33, 600), (200, 9)];
+            let given = [(1, 1, 1), (5, 7, 21), (50, 20, 104), (300, 2, 8)];
+            for (cond_dim, dim, width) in flows.map(|(dim, width)| (0, dim, width)).into_iter().chain(given) {
+                let (_, Some(narrow)) = narrow_given(cond_dim, dim, width, workgroup) else { continue };
+                let PackShape { quads, threads, rows } = narrow.shape;
+                assert!(threads <= workgroup.threads && threads % quads == 0 && rows * ROW_BYTES <= workgroup.bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_narrow_nodes_of_known_models() {
+        let nvidia = Workgroup { bytes: 49_152, threads: 512 };
+        assert_eq!(narrow(20, 104, nvidia).0, 1);
+        // h = 263, 2 x 131, 4 x 65; 32 is narrow.
+        assert_eq!(narrow(100, 263, nvidia).0, 7);
+        // Conditions take room in a workgroup.
+        assert_eq!((narrow_given(300, 2, 8, nvidia).0, narrow_given(400, 2, 8, nvidia).0), (0, 1));
+        let (wide, none) = narrow(20, 2000, nvidia);
+        assert!(none.is_none() && wide == 15);
+    }
+}
