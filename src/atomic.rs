@@ -92,6 +92,14 @@ pub(crate) fn remove_unfinished() {
     }
 }
 
+/// The same without waiting and without taking memory: of a process that has none left, in whatever it was doing.
+#[cfg(feature = "cli")]
+pub(crate) fn try_remove_unfinished() {
+    if let Ok(unfinished) = UNFINISHED.try_lock() {
+        unfinished.iter().for_each(|path| drop(fs::remove_file(path)));
+    }
+}
+
 /// Whether a file has a name that [`Temporary`] gives.
 pub(crate) fn is_temporary(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));

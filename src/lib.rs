@@ -110,6 +110,7 @@ pub mod flow;
 mod kernel;
 #[cfg(feature = "cli")]
 mod measure;
+mod memory;
 mod optim;
 #[cfg(feature = "cli")]
 mod paper;

@@ -9,6 +9,7 @@ use crate::{Error, Flow, Result};
 use clap::Args;
 
 use super::device::DeviceArgs;
+use super::layout::LayoutArgs;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
@@ -35,6 +36,8 @@ pub(super) struct Decode {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
     device: DeviceArgs,
 }
 
@@ -45,13 +48,13 @@ impl Decode {
         output::distinct(&[("-o", &self.output)], &inputs)?;
         let flow = model::load(&self.run, &self.device)?;
         let (names, dim, rows) = match &self.given {
-            None if flow.spec().kind == Kind::Hint => both_lanes(&flow, &self.latent)?,
+            None if flow.spec().kind == Kind::Hint => both_lanes(&flow, &self.latent, &self.layout)?,
             None if flow.spec().kind == Kind::Cinn => return Err(model::needs_conditions(&flow).into()),
             given => {
-                let y = given.as_deref().map(|path| model::observations(&flow, path)).transpose()?;
+                let y = given.as_deref().map(|path| model::observations(&flow, path, &self.layout)).transpose()?;
                 let dim = flow.spec().dim as usize;
-                let z = model::latent_rows(&self.latent, dim)
-                    .map_err(|error| both_are_there(&flow, &self.latent, error))?;
+                let z = model::latent_rows(&self.latent, dim, &self.layout)
+                    .map_err(|error| both_are_there(&flow, &self.latent, &self.layout, error))?;
                 if let Some(y) = y.as_ref().filter(|y| y.rows != 1 && y.rows != z.rows) {
                     let what = format!("{} rows of conditions for {} latent rows", y.rows, z.rows);
                     return Err(Error::config(model::GIVEN, format!("{what}; give one row, or as many")).into());
@@ -67,9 +70,9 @@ impl Decode {
 }
 
 /// Of what `encode` writes of a `hint`, conditions take the place of the first columns.
-fn both_are_there(flow: &Flow, path: &Path, error: Error) -> Error {
+fn both_are_there(flow: &Flow, path: &Path, layout: &LayoutArgs, error: Error) -> Error {
     let spec = flow.spec();
-    match Table::read(path) {
+    match Table::read_with(path, &layout.settings()) {
         Ok(table) if spec.kind == Kind::Hint && table.dim() == spec.latent_dim() as usize => Error::format(
             path,
             format!(
@@ -84,9 +87,9 @@ fn both_are_there(flow: &Flow, path: &Path, error: Error) -> Error {
 }
 
 /// Names, number of columns, and rows [y, x] of latent rows [z_y, z_x].
-fn both_lanes(flow: &Flow, path: &Path) -> Result<(Vec<String>, usize, Vec<f32>)> {
+fn both_lanes(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<(Vec<String>, usize, Vec<f32>)> {
     let (c, dim) = (flow.spec().cond_dim as usize, flow.spec().latent_dim() as usize);
-    let z = model::latent_rows(path, dim)?;
+    let z = model::latent_rows(path, dim, layout)?;
     let part =
         |range: std::ops::Range<usize>| z.iter_rows().flat_map(|row| row[range.clone()].to_vec()).collect::<Vec<_>>();
     let lanes = flow.joint()?.decode(&part(0..c), &part(c..dim))?;

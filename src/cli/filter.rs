@@ -14,6 +14,7 @@ use crate::{Error, Overwrite, Result};
 use clap::{Args, ValueEnum};
 
 use super::device::DeviceArgs;
+use super::layout::LayoutArgs;
 use super::simulate::{Begin, Noises};
 use super::{Done, filter_progress::Shown, interrupt, output};
 
@@ -146,6 +147,8 @@ pub(super) struct Filter {
     checkpoint_every: Option<u64>,
 
     #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
     device: DeviceArgs,
 }
 
@@ -253,7 +256,8 @@ impl Filter {
 
     /// Observations, and the truth, from files.
     fn given(&self, path: &Path) -> Result<Series> {
-        Ok(Series { observations: Table::read(path)?, truth: self.truth.as_ref().map(Table::read).transpose()? })
+        let read = |path: &Path| Table::read_with(path, &self.layout.settings());
+        Ok(Series { observations: read(path)?, truth: self.truth.as_deref().map(read).transpose()? })
     }
 
     /// A system behind a command, with states at the beginning.
@@ -271,7 +275,7 @@ impl Filter {
         }
         let (start, columns, names) = match &self.initial {
             Some(path) => {
-                let table = Table::read(path)?;
+                let table = Table::read_with(path, &self.layout.settings())?;
                 let (columns, names) = (table.dim(), table.columns().to_vec());
                 (table.into_values(), columns, names)
             }

@@ -83,6 +83,17 @@ mod hangup {
     }
 }
 
+/// A file that may grow no further (`ulimit -f`) is an error of writing like a full disk; without this the process ends
+/// without a word.
+#[cfg(unix)]
+pub(super) fn fail_to_write_at_limit() {
+    // SAFETY: to ignore a signal takes no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+#[cfg(not(unix))]
+pub(super) fn fail_to_write_at_limit() {}
+
 #[cfg(not(unix))]
 mod hangup {
     pub(super) fn is_ignored() -> bool {

@@ -11,9 +11,11 @@ mod evaluate;
 mod filter;
 mod filter_progress;
 mod interrupt;
+mod layout;
 mod log_prob;
 mod logging;
 mod model;
+mod out_of_memory;
 mod output;
 mod progress;
 mod remedy;
@@ -26,6 +28,8 @@ mod trust;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+pub use out_of_memory::Allocator;
 
 /// What a command returns: an exit code, 0 where all went well.
 type Done = anyhow::Result<u8>;
@@ -107,6 +111,7 @@ fn run() -> ExitCode {
         // Help and version, which are what was asked for.
         Err(told) => return if told.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
     };
+    interrupt::fail_to_write_at_limit();
     logging::start(cli.log.quiet, cli.log.verbose);
     interrupt::begin();
     let quiet = cli.log.quiet;

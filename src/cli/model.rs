@@ -11,6 +11,7 @@ use crate::{Error, Flow, Result};
 use clap::Args;
 
 use super::device::DeviceArgs;
+use super::layout::LayoutArgs;
 
 /// Loads the model of a run folder, a model file or a checkpoint onto the chosen device.
 pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
@@ -35,6 +36,8 @@ pub(super) struct Data {
     /// number, in the model's order where they have other names [default: columns of DATA, by name]
     #[arg(long, value_name = "FILE|LIST")]
     given: Option<String>,
+    #[command(flatten)]
+    layout: LayoutArgs,
 }
 
 /// Tables in the order of a model's columns.
@@ -89,6 +92,7 @@ impl Data {
         let (path, names) = (&self.path, flow.columns());
         let spec = flow.spec();
         let (dim, cond_dim) = (spec.dim as usize, spec.cond_dim as usize);
+        let layout = self.layout.settings();
         let of_given = match &self.given {
             Some(given) if spec.kind == Kind::Flow => return Err(no_conditions(given)),
             Some(given) if !is_file(Path::new(given)) => Some(Columns::of_text(given).0),
@@ -99,15 +103,15 @@ impl Data {
                 let what = format!("the model has {dim} columns, {} are named", columns.len());
                 return Err(Error::config(COLUMNS, what));
             }
-            (Some(columns), _) => chosen(path, columns, COLUMNS, names)?,
+            (Some(columns), _) => chosen(path, columns, COLUMNS, names, &layout)?,
             // A table as it was trained on: what is not condition is modelled.
             (None, Some(given)) if names.is_empty() => {
-                let table = Table::read(path)?;
+                let table = Table::read_with(path, &layout)?;
                 let conditions = table.numbers(given).map_err(|e| renamed(e, GIVEN))?;
                 table.without(&conditions)?
             }
             (None, _) => {
-                let (table, in_file) = Table::read_named(path, names, &TextSettings::default())?;
+                let (table, in_file) = Table::read_named(path, names, &layout)?;
                 let table = in_columns_of(names, dim, "columns", table, path)?;
                 let also: Vec<_> = of_given.iter().flatten().chain(flow.conditions()).cloned().collect();
                 tell_of_names(names, &in_file, &also, path);
@@ -125,10 +129,10 @@ impl Data {
                 let what = format!("{} are named", columns.len());
                 return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
             }
-            (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions())?,
-            (Some(file), None) => table_of_conditions(flow, Path::new(file))?,
+            (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions(), &layout)?,
+            (Some(file), None) => table_of_conditions(flow, Path::new(file), &layout)?,
             (None, None) => {
-                let (table, in_file) = Table::read_named(path, flow.conditions(), &TextSettings::default())?;
+                let (table, in_file) = Table::read_named(path, flow.conditions(), &layout)?;
                 if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
                     return Err(needs_conditions(flow));
                 }
@@ -151,7 +155,7 @@ impl Data {
             (None, Some(_)) => {
                 Err(Error::config(COLUMNS, "is for columns of x; DATA holds conditions here; leave it out"))
             }
-            (None, None) => table_of_conditions(flow, &self.path),
+            (None, None) => table_of_conditions(flow, &self.path, &self.layout.settings()),
         }
     }
 }
@@ -160,18 +164,18 @@ const COLUMNS: &str = "--columns";
 pub(super) const GIVEN: &str = "--given";
 
 /// Observations y for a conditional model, from a file of their own, inside of the bounds that the model knows.
-pub(super) fn observations(flow: &Flow, path: &Path) -> Result<Table> {
-    let table = table_of_conditions(flow, path)?;
+pub(super) fn observations(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
+    let table = table_of_conditions(flow, path, &layout.settings())?;
     inside(flow.units_of_conditions(), &table, path)?;
     Ok(table)
 }
 
-fn table_of_conditions(flow: &Flow, path: &Path) -> Result<Table> {
+fn table_of_conditions(flow: &Flow, path: &Path, layout: &TextSettings) -> Result<Table> {
     if flow.spec().kind == Kind::Flow {
         return Err(no_conditions(&path.display().to_string()));
     }
     let names = flow.conditions();
-    let (table, in_file) = Table::read_named(path, names, &TextSettings::default())?;
+    let (table, in_file) = Table::read_named(path, names, layout)?;
     let table = in_columns_of(names, flow.spec().cond_dim as usize, "conditions", table, path)?;
     tell_of_names(names, &in_file, flow.columns(), path);
     note(&table, path);
@@ -201,9 +205,9 @@ fn is_file(path: &Path) -> bool {
 
 /// Some columns of a file, as `option` names them, for those of the model in this order; where they have the model's
 /// `names`, in another order, for those of the same name.
-fn chosen(path: &Path, columns: &[String], option: &str, names: &[String]) -> Result<Table> {
+fn chosen(path: &Path, columns: &[String], option: &str, names: &[String], layout: &TextSettings) -> Result<Table> {
     let wanted: Vec<_> = columns.iter().map(|name| name.trim()).collect();
-    let table = Table::read_columns(path, &wanted).map_err(|e| renamed(e, option))?;
+    let table = Table::read_columns_with(path, &wanted, layout).map_err(|e| renamed(e, option))?;
     let same = !names.is_empty()
         && table.columns.len() == names.len()
         && names.iter().all(|name| table.columns.contains(name));
@@ -231,8 +235,8 @@ fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
 }
 
 /// The rows of a file of latent vectors of so many columns: columns by position.
-pub(super) fn latent_rows(path: &Path, expected: usize) -> Result<Table> {
-    let table = Table::read(path)?;
+pub(super) fn latent_rows(path: &Path, expected: usize, layout: &LayoutArgs) -> Result<Table> {
+    let table = Table::read_with(path, &layout.settings())?;
     if table.dim() != expected {
         return Err(Error::format(
             path,

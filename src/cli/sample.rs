@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use crate::Overwrite;
 use crate::data::files::with_group;
 use crate::data::{Table, check_table_output, side_by_side, write_groups, write_table};
+use crate::memory;
 use crate::plan::Kind;
 use crate::{Error, Flow, Result};
 use clap::Args;
 
 use super::device::DeviceArgs;
+use super::layout::LayoutArgs;
 use super::{Done, model, output, trust};
 
 const AFTER_HELP: &str = "\
@@ -49,6 +51,8 @@ pub(super) struct Sample {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
     device: DeviceArgs,
 }
 
@@ -63,7 +67,7 @@ impl Sample {
         }
         let flow = model::load(&self.run, &self.device)?;
         match (&self.given, flow.spec().kind) {
-            (Some(path), _) => self.posterior(&flow, &model::observations(&flow, path)?),
+            (Some(path), _) => self.posterior(&flow, &model::observations(&flow, path, &self.layout)?),
             (None, Kind::Cinn) => Err(model::needs_conditions(&flow).into()),
             (None, Kind::Flow) => {
                 let draw = |n, first| flow.sample_from(n, self.seed, first as u64);
@@ -106,11 +110,8 @@ impl Sample {
 
     /// Draws `rows` rows of `dim` columns in pieces: `draw` is told how many, and which is the first.
     fn draw(&self, rows: usize, dim: u32, draw: impl Fn(usize, usize) -> Result<Vec<f32>>) -> Result<Vec<f32>> {
-        let mut samples: Vec<f32> = Vec::new();
-        let reserved = rows.checked_mul(dim as usize).map(|count| samples.try_reserve_exact(count));
-        if !matches!(reserved, Some(Ok(()))) {
-            return Err(self.too_many());
-        }
+        let count = rows.saturating_mul(dim as usize);
+        let mut samples: Vec<f32> = memory::reserved(count, String::new).map_err(|_| self.too_many())?;
         for first in (0..rows).step_by(PIECE) {
             samples.extend(draw(PIECE.min(rows - first), first)?);
         }

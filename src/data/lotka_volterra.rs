@@ -12,6 +12,7 @@
 
 use super::table::Table;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::rng::{Counter, Stream};
 
 /// Number of species.
@@ -137,7 +138,7 @@ impl LotkaVolterra {
         }
         let (mut truth, mut seen) = (Vec::<f32>::new(), Vec::<f32>::new());
         let room = |values: &mut Vec<f32>, columns: usize| {
-            n.checked_mul(columns).is_some_and(|count| values.try_reserve_exact(count).is_ok())
+            n.checked_mul(columns).is_some_and(|count| memory::reserve(values, count, String::new).is_ok())
         };
         if u32::try_from(n).is_err() || !room(&mut truth, SPECIES) || !room(&mut seen, OBSERVED) {
             return Err(Error::argument("n", format!("{n} steps are too many; ask for fewer")));

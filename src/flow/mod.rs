@@ -38,6 +38,7 @@ use crate::data::columns::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::{Error, Result};
 use crate::eval::density::TrainingRows;
+use crate::memory;
 use crate::plan::Plan;
 use programs::Name;
 
@@ -293,14 +294,8 @@ impl Flow {
     /// Whether memory can hold that many samples with their conditions: an allocation that fails would end the process.
     fn room_for(&self, rows: usize) -> Result<()> {
         let columns = self.plan.spec.row_columns() as usize;
-        let mut values: Vec<f32> = Vec::new();
-        let reserved = rows.checked_mul(columns).map(|count| values.try_reserve_exact(count));
-        if matches!(reserved, Some(Ok(()))) {
-            return Ok(());
-        }
-        let needed = (rows as u64).checked_mul(4 * columns as u64);
-        let what = format!("{rows} samples of {columns} columns do not fit in memory; draw fewer at a time");
-        Err(Error::OutOfMemory { what, needed, available: None })
+        let what = || format!("{rows} samples of {columns} columns, if they are drawn at once,");
+        memory::reserved::<f32>(rows.saturating_mul(columns), what).map(drop)
     }
 
     /// Runs a program.

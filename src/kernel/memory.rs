@@ -8,6 +8,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::memory::ask;
+
 /// A large page, and the alignment of an arena that is no smaller.
 const LARGE_PAGE: usize = 1 << 21;
 
@@ -33,8 +35,8 @@ impl Floats {
         // Whole pages, so that the end lies in a large one, too, and an alignment more, since allocators begin
         // anywhere.
         let room = bytes.checked_next_multiple_of(alignment)?;
-        let memory =
-            bytemuck::allocation::try_zeroed_vec::<f32>(room.checked_add(alignment)? / size_of::<f32>()).ok()?;
+        let room_and_more = room.checked_add(alignment)? / size_of::<f32>();
+        let memory = ask(|| bytemuck::allocation::try_zeroed_vec::<f32>(room_and_more)).ok()?;
         let first = memory.as_ptr().align_offset(alignment);
         if large {
             ask_for_large_pages(&memory[first..first + room / size_of::<f32>()]);

@@ -15,6 +15,7 @@ use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
 use crate::flow::{Lanes, ModelFile};
+use crate::memory;
 use crate::plan::Kind;
 use crate::rng::{self, Stream};
 
@@ -375,10 +376,14 @@ fn zeros(key: &str, n: u64, dim: usize) -> Result<Arc<[f32]>> {
         return Err(Error::config(key, format!("is {n}, must be less than 2^32")));
     };
     let count = rows as usize * dim;
+    shared_zeros(count, String::new)
+        .map_err(|_| Error::config(key, format!("is {n}: these rows do not fit in memory; choose fewer")))
+}
+
+/// Zeros that are shared later.
+fn shared_zeros(count: usize, what: impl FnOnce() -> String) -> Result<Arc<[f32]>> {
     // An `Arc` cannot be asked whether it fits, so a `Vec` of the same size is.
-    Vec::<f32>::new()
-        .try_reserve_exact(count)
-        .map_err(|_| Error::config(key, format!("is {n}: these rows do not fit in memory; choose fewer")))?;
+    drop(memory::reserved::<f32>(count, what)?);
     Ok(std::iter::repeat_n(0.0, count).collect())
 }
 
@@ -419,7 +424,7 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let name = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
     let coarse = table.coarse().to_vec();
     let is_held_out = held_out_rows(rows, held_out, config.data.seed);
-    let (train, test) = split(table, rows, held_out, &is_held_out);
+    let (train, test) = split(table, rows, held_out, &is_held_out)?;
     let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes, choices })
@@ -449,15 +454,17 @@ pub(super) fn is_held_out(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
 }
 
 /// Training and held-out rows of the first `rows` rows of a table, both in the table's order.
-fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> (Arc<[f32]>, Vec<f32>) {
+fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> Result<(Arc<[f32]>, Vec<f32>)> {
     let dim = table.dim();
+    let what = || format!("{rows} training rows beside the table");
+    let mut train = shared_zeros((rows as usize - held_out) * dim, what)?;
     if held_out == 0 {
         let mut values = table.into_values();
         values.truncate(rows as usize * dim);
-        return (values.into(), Vec::new());
+        Arc::make_mut(&mut train).copy_from_slice(&values);
+        return Ok((train, Vec::new()));
     }
-    let mut train: Arc<[f32]> = std::iter::repeat_n(0.0, (rows as usize - held_out) * dim).collect();
-    let mut test = Vec::with_capacity(held_out * dim);
+    let mut test = memory::reserved(held_out * dim, || format!("{held_out} held-out rows"))?;
     let mut places = Arc::make_mut(&mut train).chunks_exact_mut(dim);
     for (row, held_out) in table.iter_rows().zip(is_held_out) {
         match if *held_out { None } else { places.next() } {
@@ -465,7 +472,7 @@ fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> (Arc
             None => test.extend_from_slice(row),
         }
     }
-    (train, test)
+    Ok((train, test))
 }
 
 mod builder;

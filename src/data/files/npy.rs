@@ -11,6 +11,7 @@ use super::source::{ALL, Choice, narrow, open_regular};
 use crate::atomic::{Overwrite, write_atomic};
 use crate::data::table::{Table, check_shape};
 use crate::error::{Error, Result};
+use crate::memory;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Plain arrays have headers of about 100 bytes.
@@ -169,10 +170,7 @@ fn read_as<T: Copy + Default>(
     // Where a column goes.
     let mut places = vec![None; dim];
     chosen.iter().enumerate().for_each(|(place, &column)| places[column] = Some(place));
-    let mut values: Vec<T> = Vec::new();
-    values
-        .try_reserve_exact(rows * kept)
-        .map_err(|_| Error::format(path, format!("{rows} x {kept} values do not fit in memory")))?;
+    let mut values: Vec<T> = memory::reserved(rows * kept, || format!("{rows} x {kept} values of {}", path.display()))?;
     values.resize(rows * kept, T::default());
     let decode = item.decoder();
     let mut buffer = vec![0; CHUNK.min(count * item.size)];

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use super::table::Table;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::rng::{Counter, Stream};
 use cross::Cross;
 use lens::{Lens, Outline};
@@ -192,8 +193,7 @@ fn allocate(n: usize, dim: usize) -> Result<Vec<f32>> {
         return Err(Error::argument("n", "0 rows were asked for; take at least 1"));
     }
     let count = n.checked_mul(dim).ok_or_else(too_many)?;
-    let mut values = Vec::new();
-    values.try_reserve_exact(count).map_err(|_| too_many())?;
+    let mut values = memory::reserved(count, String::new).map_err(|_| too_many())?;
     values.resize(count, 0.0);
     Ok(values)
 }

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::kernel::memory::Floats;
 use crate::kernel::reflect::Reflections;
 use crate::kernel::{Gradients, Tile};
+use crate::memory;
 use crate::plan::{Mix, Plan};
 use crate::program::{Program, StepOp, shortcuts};
 
@@ -276,8 +277,13 @@ impl Session for CpuSession {
 
     fn run(&mut self, id: ProgramId, job: &Job<'_>) -> Result<Vec<Vec<f32>>> {
         let program = &self.programs[id.0].program;
-        let mut outputs: Vec<Vec<f32>> =
-            program.outputs.iter().map(|b| vec![0.0; job.rows * b.rows as usize]).collect();
+        let mut outputs = Vec::with_capacity(program.outputs.len());
+        for buffer in &program.outputs {
+            let count = job.rows * buffer.rows as usize;
+            let mut output: Vec<f32> = memory::reserved(count, || format!("results of {} rows", job.rows))?;
+            output.resize(count, 0.0);
+            outputs.push(output);
+        }
         if job.rows == 0 {
             self.written = if program.has_gradients() { 0 } else { self.written };
         } else {

@@ -251,7 +251,7 @@ impl DatasetBuilder {
                     notes.push("too few rows to hold any out: there is no validation loss".into());
                 }
                 let chosen = super::held_out_rows(rows, held_out, self.seed);
-                let (train, test) = super::split(all, rows, held_out, &chosen);
+                let (train, test) = super::split(all, rows, held_out, &chosen)?;
                 let split = HeldOut { seed: self.seed, of: rows, rows: held_out as u32 };
                 (train, test, chosen, (held_out > 0).then_some(split))
             }

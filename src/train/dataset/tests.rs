@@ -67,7 +67,7 @@ fn batches_beyond_the_data_name_the_remedy() {
 fn the_split_keeps_every_row_once_and_in_order() {
     let values: Vec<f32> = (0..60).map(|v| v as f32).collect();
     let table = || Table::new(vec![], 2, values.clone()).unwrap();
-    let (train, test) = split(table(), 30, 7, &held_out_rows(30, 7, 3));
+    let (train, test) = split(table(), 30, 7, &held_out_rows(30, 7, 3)).unwrap();
     assert_eq!((train.len(), test.len()), (46, 14));
     assert!(train.is_sorted() && test.is_sorted());
     let mut all = [&train[..], &test].concat();
@@ -78,7 +78,7 @@ fn the_split_keeps_every_row_once_and_in_order() {
         rng::permutation_on(3, Stream::Split, 0, 30)[..7].iter().map(|&r| 2.0 * r as f32).collect();
     named.sort_by(f32::total_cmp);
     assert_eq!(test.iter().step_by(2).copied().collect::<Vec<_>>(), named);
-    let (train, test) = split(table(), 20, 0, &[]);
+    let (train, test) = split(table(), 20, 0, &[]).unwrap();
     assert_eq!((&train[..], &test[..]), (&values[..40], &[][..]));
 }
 

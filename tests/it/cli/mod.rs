@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod conditional;
+mod damage;
 mod density;
 mod docs;
 mod filter;

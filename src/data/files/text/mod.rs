@@ -18,6 +18,7 @@ use super::precision::Precision;
 use super::source::{Choice, open_regular};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
+use crate::memory;
 use cells::{Cell, split};
 use layout::{Column, Layout};
 use lines::Lines;
@@ -91,8 +92,11 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         self.choose()?;
-        let start = self.values.len();
-        for (i, &column) in self.chosen.iter().flatten().enumerate() {
+        let (start, chosen) = (self.values.len(), self.chosen.iter().flatten());
+        memory::reserve(&mut self.values, chosen.clone().count(), || {
+            format!("rows up to {row} of {}", self.path.display())
+        })?;
+        for (i, &column) in chosen.enumerate() {
             let text = cells[column].text(line);
             if self.settings.is_missing(&text) {
                 self.values.truncate(start);

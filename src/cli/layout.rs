@@ -1,0 +1,37 @@
+//! What is said of the layout of the text tables that a command reads.
+
+use clap::{ArgAction, Args};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as Unknown, StrDeserializer};
+
+use crate::data::files::text::{Decimal, Separator, TextSettings};
+
+/// Options of a command that reads text tables. They are of all that it reads; settings of a training have more, see
+/// `data.missing`: where results belong to rows, none may be left out.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Layout of text tables, which otherwise is found out")]
+pub(super) struct LayoutArgs {
+    /// Whether the first line holds names
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    header: Option<bool>,
+    /// Between cells: comma, semicolon, tab, bar or blanks
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| named::<Separator>(text))]
+    separator: Option<Separator>,
+    /// Before fractions: point or comma
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| named::<Decimal>(text))]
+    decimal: Option<Decimal>,
+}
+
+impl LayoutArgs {
+    pub(super) fn settings(&self) -> TextSettings {
+        let Self { header, separator, decimal } = *self;
+        TextSettings { header, separator, decimal, missing: Vec::new() }
+    }
+}
+
+/// One of several values by its name, or by its character, as in settings.
+fn named<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Unknown> {
+    let names: StrDeserializer<'de, Unknown> = text.into_deserializer();
+    T::deserialize(names)
+}
