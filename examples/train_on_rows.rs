@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     println!("running on {}", engine.info().name);
 
     // The units of the rows become part of the flow, so it speaks in those of the rows.
-    let data = Dataset::from_rows(&circle(20_000, 1), 2).validation_rows(&circle(2_000, 2), &[]).build()?;
+    let data = Dataset::from_rows(&circle(20_000, 1), 2).validation_rows(&circle(2_000, 2)).build()?;
     let mut flow = data.flow().seed(1).build(&engine)?;
 
     let trainer = Trainer::new(&mut flow, &data, TrainConfig::default().epochs(30))?;
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
         ControlFlow::Continue(())
     })?;
     // The model of the epoch that scored the validation rows best.
-    println!("kept the model of epoch {}", fitted.epoch);
+    println!("kept the model of epoch {}", fitted.kept_epoch);
 
     // A point on the circle, its centre, and a point far outside.
     let density = flow.log_prob(&[1.0, 0.0, 0.0, 0.0, 3.0, 3.0])?;

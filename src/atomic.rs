@@ -1,7 +1,7 @@
 //! Files that are whole or absent: written beside their place, synced, then moved there in one step.
 //!
 //! Whoever reads a file written here never sees half of it, and a failed write (full disk, a panic) leaves neither a
-//! damaged file nor a temporary one. Without `overwrite` nothing that exists is replaced, even where two processes
+//! damaged file nor a temporary one. With [`Overwrite::No`] nothing that exists is replaced, even where two processes
 //! write the same name at the same time: the last step is then a hard link, which the system refuses where the name is
 //! taken.
 
@@ -10,6 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
@@ -38,7 +39,7 @@ impl Overwrite {
 
 /// Writes a file as a whole. `write` gets a buffered writer; if it fails, `path` stays as it was.
 ///
-/// Without `overwrite` an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
+/// With [`Overwrite::No`] an existing file is [`Error::Exists`]. With it a regular file is replaced (a symbolic link stays one
 /// and its target is replaced); folders and devices never are.
 pub(crate) fn write_atomic(
     path: &Path,
@@ -79,8 +80,20 @@ pub(crate) fn remove_temporaries(folder: &Path) {
     }
 }
 
+/// The temporary files that this process writes at the moment.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes the temporary files of this process, which is about to end in the middle of whatever it writes.
+#[cfg(feature = "cli")]
+pub(crate) fn remove_unfinished() {
+    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // One that has been moved to its place meanwhile is not there.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// Whether a file has a name that [`Temporary`] gives.
-fn is_temporary(name: &str) -> bool {
+pub(crate) fn is_temporary(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     numbers.and_then(|n| n.split_once('-')).is_some_and(|(process, number)| digits(process) && digits(number))
@@ -130,7 +143,10 @@ impl Temporary {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = folder(target).join(format!("{PREFIX}{}-{number}{SUFFIX}", process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Self { path, file: Some(file), moved: false }),
+                Ok(file) => {
+                    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+                    return Ok(Self { path, file: Some(file), moved: false });
+                }
                 // Left by a killed process that had our number.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && attempts < 1000 => attempts += 1,
                 Err(e) => return Err(e),
@@ -177,6 +193,7 @@ impl Drop for Temporary {
             drop(self.file.take());
             let _ = fs::remove_file(&self.path);
         }
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.path);
     }
 }
 

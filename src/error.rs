@@ -1,9 +1,7 @@
-//! The one error type of the crate: every variant holds the facts as fields. What to do about them at the command line
-//! is said there.
+//! The one error type of the crate: every variant holds the facts as fields. What to do about
+//! them at the command line is added by `cli/remedy.rs`.
 
 use std::path::PathBuf;
-
-use crate::plan::Kind;
 
 /// Result of every fallible operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -67,12 +65,12 @@ pub enum Error {
         what: String,
     },
     /// A call that a model of this kind has no answer to.
-    #[error("this needs {needed}; the model is a `{}`", found.name())]
+    #[error("this needs {needed}; the model is a `{found}`")]
     WrongKind {
         /// What the call needs.
         needed: &'static str,
-        /// What the model is.
-        found: Kind,
+        /// What the model is: `flow`, `cinn` or `hint`.
+        found: &'static str,
     },
     /// An argument of a call is out of range or contradicts another one.
     #[error("`{name}`: {what}")]
@@ -155,6 +153,16 @@ pub enum Error {
         deviation: f64,
         /// The largest good one.
         bound: f64,
+    },
+    /// A simulator failed, or gave what is no simulation.
+    #[error("step {step}{}: {what}", row.map(|row| format!(", row {row}")).unwrap_or_default())]
+    Simulator {
+        /// Step of the filter, counted from 1; 0: the states at the beginning.
+        step: u32,
+        /// Row of the simulation, counted from 1, where it is one row's fault.
+        row: Option<usize>,
+        /// What is wrong.
+        what: String,
     },
     /// A long computation was asked to stop, by what it tells its progress to.
     #[error("stopped")]

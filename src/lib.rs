@@ -28,7 +28,7 @@
 //! ```
 //! # use hintflow::{Engine, Flow};
 //! # fn main() -> hintflow::Result<()> {
-//! let flow = Flow::builder(4).hint(2).width(32).build(&Engine::cpu()?)?; // x of four columns, two conditions y
+//! let flow = Flow::hint_builder(4, 2).width(32).build(&Engine::cpu()?)?; // x of four columns, two conditions y
 //! let observed = [0.3, -1.2];
 //! let posterior = flow.given(&observed)?;
 //! let x = posterior.sample(100, 7)?; // a hundred rows of x
@@ -56,8 +56,8 @@
 //! # }
 //! ```
 //!
-//! `examples/train_on_rows.rs` is a whole program. With the features `gpu` and `cli` off, the native CPU engine is all that is
-//! compiled.
+//! `examples/train_on_rows.rs` is a whole program. Without the features `gpu` and `cli` it needs neither wgpu
+//! nor what the program needs.
 //!
 //! # The rooms, in the order data flows
 //!
@@ -71,6 +71,7 @@
 //! | [`engine`] | WHERE programs run: `engine::cpu` and `engine::gpu` |
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | `optim`, [`train`] | Adam and its schedule; data sets, trainer, checkpoints, run folder |
+//! | [`filter`] | filtering over time: a system, and the methods that follow it |
 //! | `eval`, `report`, `bench` | metrics, pictures, timing |
 //! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
 //!
@@ -104,6 +105,7 @@ pub mod data;
 pub mod engine;
 mod error;
 mod eval;
+pub mod filter;
 pub mod flow;
 mod kernel;
 #[cfg(feature = "cli")]
@@ -112,6 +114,8 @@ mod optim;
 #[cfg(feature = "cli")]
 mod paper;
 mod plan;
+#[cfg(feature = "cli")]
+mod printable;
 mod program;
 #[cfg(feature = "cli")]
 mod report;
@@ -122,6 +126,9 @@ pub mod train;
 #[cfg(test)]
 #[path = "../tests/rooms/mod.rs"]
 mod rooms;
+
+#[cfg(doctest)]
+mod wrong_uses;
 
 /// The README's example compiles.
 #[cfg(doctest)]
@@ -136,7 +143,7 @@ pub use atomic::Overwrite;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use flow::Flow;
-pub use train::{Dataset, DatasetBuilder, TrainConfig, Trainer};
+pub use train::{Dataset, TrainConfig, Trainer};
 /// The wgpu whose devices [`Engine::from_wgpu`] takes.
 #[cfg(feature = "gpu")]
 pub use wgpu;

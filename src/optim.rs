@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Constants of the optimiser.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Adam {
+pub(crate) struct Adam {
     /// Decay of the first moment.
     pub beta1: f32,
     /// Decay of the second moment.
@@ -40,7 +40,7 @@ impl Default for Adam {
 
 /// Everything one update needs, worked out on the host in f64: `p -= rate * m / (sqrt(v) * root + eps)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdamStep {
+pub(crate) struct AdamStep {
     /// Constants of the optimiser.
     pub adam: Adam,
     /// `lr / (1 - beta1^t)`.
@@ -55,7 +55,7 @@ pub struct AdamStep {
 
 impl Adam {
     /// The update number `t`, counted from 1, at learning rate `lr`.
-    pub fn step(self, lr: f64, t: u64) -> AdamStep {
+    pub(crate) fn step(self, lr: f64, t: u64) -> AdamStep {
         let correction = |beta: f32| 1.0 - f64::from(beta).powf(t as f64);
         AdamStep {
             adam: self,
@@ -75,7 +75,7 @@ impl Adam {
 /// How the learning rate falls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fall {
+pub(crate) enum Fall {
     /// By the same factor from epoch to epoch; constant within one.
     #[default]
     Exponential,
@@ -96,7 +96,7 @@ impl Fall {
 
 /// Learning rate: from `lr` to `lr_final`, lower at the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     /// How it falls.
     pub fall: Fall,
     /// Rate of epoch 0 without any warm-up.
@@ -117,12 +117,12 @@ pub struct Schedule {
 impl Schedule {
     /// The rate at the beginning of epoch `epoch`, counted from 0, without the rise of `warmup_steps`: of the
     /// exponential schedule that of the whole epoch.
-    pub fn rate(&self, epoch: u64) -> f64 {
+    pub(crate) fn rate(&self, epoch: u64) -> f64 {
         self.at(epoch, 0.0)
     }
 
     /// The rate of batch `batch`, counted from 0, of `batches` of epoch `epoch`.
-    pub fn rate_of_step(&self, epoch: u64, batch: u64, batches: u64) -> f64 {
+    pub(crate) fn rate_of_step(&self, epoch: u64, batch: u64, batches: u64) -> f64 {
         let within = match self.fall {
             Fall::Exponential => 0.0,
             Fall::Cosine => batch as f64 / batches as f64,

@@ -58,6 +58,12 @@ pub(crate) enum Stream {
     TestNoise = 8,
     /// Hidden units that a training step drops: word 0 is the position in the batch, word 1 the group of sixteen units.
     Dropout = 9,
+    /// States of an ensemble that is filtered: the step is that of the filter, the part the row.
+    Ensemble = 10,
+    /// The same of a particle filter, so that it shares no number with the filters it judges.
+    Particles = 11,
+    /// Where systematic resampling begins.
+    Resampling = 12,
 }
 
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

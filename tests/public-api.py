@@ -23,7 +23,7 @@ for page in sorted(pages.rglob("*.html")):
         continue
     names.append(f"{kind} {path}")
     # What follows are methods of traits, which are the traits' own.
-    own = text.split('id="trait-implementations"')[0].split('id="deref-methods')[0]
+    own = re.split('id="(?:trait|synthetic|blanket)-implementations"|id="deref-methods', text)[0]
     for what, member in re.findall(r'id="(method|tymethod|structfield|variant|associatedconstant)\.(\w+)(?=")', own):
         what = {"tymethod": "method", "structfield": "field", "associatedconstant": "constant"}.get(what, what)
         names.append(f"    {path}: {what} {member}")

@@ -63,7 +63,7 @@ find_python() {
     if python3 -m venv "$own" >&2 && "$own/bin/python" -m pip install -q --retries 1 --timeout 20 numpy >&2; then
         echo "$own/bin/python"
     else
-        echo "SKIPPED: tests/python.rs. NumPy could not be installed; name a Python that has it in HINTFLOW_PYTHON." >&2
+        echo "SKIPPED: tests/rooms/python.rs. NumPy could not be installed; name a Python that has it in HINTFLOW_PYTHON." >&2
         echo none
     fi
 }

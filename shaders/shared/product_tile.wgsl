@@ -1,7 +1,7 @@
 // A product of two matrices, 32 x 32 of its elements per workgroup of 64 threads: each has 4 x 4 of them, 8 rows and 8
-// columns apart. Needs `outer.wgsl`, and of the kernel `left_at` and `right_at`, which read what lies at an index,
-// `put`, which takes an element of the result, and `CAREFUL`: whether sums are kept with what rounding takes from them,
-// which is twice the work or more.
+// columns apart. Needs `outer.wgsl`, `pairs.wgsl`, a `launch` with the `row` of tiles it begins with, and of the kernel
+// `left_at` and `right_at`, which read what lies at an index, `put`, which takes an element of the result, and
+// `CAREFUL`: whether sums are kept with what rounding takes from them, which is twice the work or more.
 //
 // Per quad of terms a thread has 64 multiply-adds and 8 loads of 16 bytes from workgroup memory; per 8 quads 8 stores
 // to get them there. A row takes 9 quads, so that threads that read different rows meet different banks.
@@ -17,6 +17,22 @@ struct Factor {
     outer: u32,
     inner: u32,
     count: u32,
+}
+
+// First row and column of a tile of this dispatch.
+fn tile_at(number: u32, n: u32) -> vec2<u32> {
+    let across = (n + TILE - 1u) / TILE;
+    return vec2<u32>(launch.row + number / across, number % across) * TILE;
+}
+
+// As a factor whose rows the sums run along: rows of the matrix that begins at `at` and has n columns, from `first` on.
+fn along_rows(at: u32, n: u32, first: u32) -> Factor {
+    return Factor(at + first * n, n, 1u, n - first);
+}
+
+// As a factor whose columns the sums run along, from column `first` on.
+fn along_columns(at: u32, n: u32, first: u32) -> Factor {
+    return Factor(at + first, 1u, n, n - first);
 }
 
 // What a thread has: its rows r, r + 8, r + 16, r + 24; of each the columns c, c + 8, c + 16, c + 24.
@@ -63,17 +79,6 @@ fn fetch_left(factor: Factor, row: u32, quad: u32, base: u32, terms: u32) {
 fn fetch_right(factor: Factor, row: u32, quad: u32, base: u32, terms: u32) {
     let at = places(factor, row, base + quad * 4u, terms);
     right_tile[row * ROW + quad] = vec4<f32>(right_at(at.x), right_at(at.y), right_at(at.z), right_at(at.w));
-}
-
-// The same value. Compilers that reckon as with real numbers take it for another: no launch has so many rows.
-fn opaque(value: vec4<f32>) -> vec4<f32> {
-    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) ^ vec4<u32>(launch.rows >> 31u));
-}
-
-// What rounding took from `sum = x + y`, exactly (D. Knuth, "The Art of Computer Programming", volume 2, 4.2.2).
-fn lost_by(x: vec4<f32>, y: vec4<f32>, sum: vec4<f32>) -> vec4<f32> {
-    let z = opaque(sum - x);
-    return (x - opaque(sum - z)) + (y - z);
 }
 
 // Adds four terms, whose quads of the thread's first row and column are at `i` and `j`.

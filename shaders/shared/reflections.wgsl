@@ -1,4 +1,4 @@
-// Trained mixings as the kernels of reflections see them. Needs the binding `tables` and `product_tile.wgsl`.
+// Trained mixings as the kernels of reflections see them. Needs the binding `tables`.
 //
 // U (N, N) are the vectors u_i by rows, R (N, N) has half of u_i . u_i on the diagonal and u_i . u_j above it. Then Q =
 // H_1 H_2 ... H_N = I - U^T A with A = R^-1 U (C. Puglisi, "Modification of the Householder method based on the compact
@@ -33,20 +33,4 @@ fn reflections_of(y: u32) -> Reflections {
     let a = 2u * (q - launch.derived);
     let near = launch.room + y * 2u * n * n;
     return Reflections(n, q, tables[mix + 2u], a, a + n * n, near, near + n * n);
-}
-
-// First row and column of a tile of this dispatch.
-fn tile_at(number: u32, n: u32) -> vec2<u32> {
-    let across = (n + TILE - 1u) / TILE;
-    return vec2<u32>(launch.row + number / across, number % across) * TILE;
-}
-
-// As a factor whose rows the sums run along: rows of the matrix that begins at `at` and has n columns, from `first` on.
-fn along_rows(at: u32, n: u32, first: u32) -> Factor {
-    return Factor(at + first * n, n, 1u, n - first);
-}
-
-// As a factor whose columns the sums run along, from column `first` on.
-fn along_columns(at: u32, n: u32, first: u32) -> Factor {
-    return Factor(at + first, 1u, n, n - first);
 }

@@ -67,8 +67,8 @@ impl Bench {
     /// Times the kernels of a training step or a draw.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] where the device has no timestamps or the model does not fit,
-    /// [`crate::Error::DeviceLost`] where the device fails.
+    /// [`crate::Error::Device`] if the device has no timestamps or the model does not fit,
+    /// [`crate::Error::DeviceLost`] if the device fails.
     pub fn kernels(&self, part: Part, effort: &Effort) -> Result<KernelTimes> {
         let id = match part {
             Part::Step => self.prepare_step()?,

@@ -67,8 +67,8 @@ impl Bench {
     /// Puts a case on a device and checks what the device computes; `memory` is that of training steps.
     ///
     /// # Errors
-    /// [`crate::Error::CheckFailed`] where the device computes something else, [`crate::Error::Device`] where the model
-    /// does not fit, [`crate::Error::DeviceLost`] where the device fails.
+    /// [`crate::Error::CheckFailed`] if the device computes something else, [`crate::Error::OutOfMemory`] if the model
+    /// does not fit, [`crate::Error::DeviceLost`] if the device fails.
     pub fn new(case: Case, condition_on: ConditionOn, memory: Memory, engine: &Engine) -> Result<Self> {
         let agreement = check::check(&case, condition_on, memory, engine)?;
         Ok(Self { case, flow: case.builder(condition_on).build(engine)?, memory, agreement })

@@ -69,7 +69,7 @@ impl Product {
     /// The products of all layer shapes of a case, the largest first.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where the case is no model.
+    /// [`crate::Error::Config`] if the case is no model.
     pub fn all(case: &Case, condition_on: ConditionOn) -> Result<Vec<Self>> {
         let plan = Plan::new(&case.spec(condition_on))?;
         let mut shapes: BTreeMap<Layer, usize> = BTreeMap::new();

@@ -72,8 +72,8 @@ impl Bench {
     /// Times training steps.
     ///
     /// # Errors
-    /// [`Error::Device`] where the model does not fit, [`Error::DeviceLost`] where the device fails,
-    /// [`Error::Diverged`] where the loss becomes no number.
+    /// [`Error::OutOfMemory`] if the model does not fit, [`Error::DeviceLost`] if the device fails,
+    /// [`Error::Diverged`] if the loss becomes no number.
     pub fn step(&self, effort: &Effort) -> Result<StepTiming> {
         let id = self.prepare_step()?;
         self.flow.with_session(|session| {

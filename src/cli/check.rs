@@ -9,6 +9,7 @@ use crate::eval::density::{ASTRONOMICAL, BEYOND, Density};
 use crate::eval::normal::{Bound, Shape, Verdict};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
 use crate::plan::Kind;
+use crate::printable::printable;
 use crate::train::density::not_trained_on;
 use crate::{Flow, Result};
 use clap::Args;
@@ -107,11 +108,12 @@ impl Check {
                 Limit::Error(limit) | Limit::Fit(Bound { good: limit, .. }) => format!("{limit:.1e}"),
             };
             let verdict = line.verdict();
-            writeln!(out, "{}", format!("{:58} {:>11.3e} {limit:>9}  {verdict}", line.what, line.value).trim_end())?;
+            let what = printable(&line.what);
+            writeln!(out, "{}", format!("{what:58} {:>11.3e} {limit:>9}  {verdict}", line.value).trim_end())?;
         }
         writeln!(out)?;
         for line in words.iter().chain(&density.in_words()) {
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", printable(line))?;
         }
         output::finish(out)?;
         warn(&density);

@@ -76,7 +76,7 @@ impl DeviceArgs {
 /// A setting from the environment.
 ///
 /// # Errors
-/// [`Error::Config`] where it is not Unicode.
+/// [`Error::Config`] if it is not Unicode.
 pub(super) fn variable(name: &str) -> Result<Option<String>> {
     match std::env::var(name) {
         Ok(text) => Ok(Some(text)),

@@ -66,9 +66,11 @@ impl LogProb {
             output::distinct(&[("-o", path)], &self.data.inputs())?;
         }
         let flow = model::load(&self.run, &self.device)?;
-        let Scores { which, x, y, mut log_prob, outside } = self.scores(&flow)?;
-        output::warn_not_finite("log-densities", 1, &log_prob);
-        outside.into_iter().for_each(|row| log_prob[row] = f32::NEG_INFINITY);
+        let Scores { which, x, y, log_prob, outside } = self.scores(&flow)?;
+        // Those outside of the bounds are told already.
+        let mut inside = log_prob.clone();
+        outside.into_iter().for_each(|row| inside[row] = 0.0);
+        output::warn_not_finite("log-densities", 1, &inside);
         let of = format!("rows of {}", self.data.path.display());
         let scored = Scored { of: &of, which, y: &y, x: &x, log_prob: &log_prob, numbers: None };
         let density = describe(&flow, flow.training().as_ref(), scored, samples_to_draw(&flow, SAMPLES))?;
@@ -99,7 +101,7 @@ struct Scores {
     x: Vec<f32>,
     y: Vec<f32>,
     log_prob: Vec<f32>,
-    /// The numbers, from 0, of rows outside of the bounds that the model knows: their densities mean nothing.
+    /// The numbers, from 0, of rows outside of the bounds that the model knows.
     outside: Vec<usize>,
 }
 
@@ -112,17 +114,19 @@ impl LogProb {
         }
         let of_y = flow.units_of_conditions();
         if let Some(Of::Evidence) = self.of {
-            let (y, outside) = moved_inside(of_y, self.data.conditions_for(flow)?, &self.data.path);
-            let log_prob = flow.joint()?.log_evidence(&y)?;
-            return Ok(Scores { which: Which::Evidence, x: Vec::new(), y, log_prob, outside });
+            let y = self.data.conditions_for(flow)?;
+            let outside = warn_of_outside(of_y, &y, &self.data.path);
+            let log_prob = flow.joint()?.log_evidence(y.values())?;
+            return Ok(Scores { which: Which::Evidence, x: Vec::new(), y: y.into_values(), log_prob, outside });
         }
         let model::Tables { x, y } = self.data.tables_for(flow)?;
         let rows = x.rows;
-        let (x, mut outside) = moved_inside(flow.units(), x, &self.data.path);
+        let mut outside = warn_of_outside(flow.units(), &x, &self.data.path);
+        let x = x.into_values();
         match (self.of, y) {
             (Some(Of::Joint), Some(y)) => {
-                let (y, also) = moved_inside(of_y, y, self.data.path_of_y());
-                let c = flow.spec().cond_dim as usize;
+                let also = warn_of_outside(of_y, &y, self.data.path_of_y());
+                let (y, c) = (y.into_values(), flow.spec().cond_dim as usize);
                 outside.extend(if y.len() == c && !also.is_empty() { (0..rows).collect() } else { also });
                 let log_prob = flow.joint()?.log_prob(&model::one_each(&y, rows, c), &x)?;
                 Ok(Scores { which: Which::Joint, x, y, log_prob, outside })
@@ -138,29 +142,17 @@ impl LogProb {
     }
 }
 
-/// The values of a table, with usual ones in the rows that are outside of the bounds, and the numbers of these rows
-/// from 0. Warns of them.
-fn moved_inside(units: &Units, table: Table, path: &Path) -> (Vec<f32>, Vec<usize>) {
-    let numbers = table.file_numbers().to_vec();
-    let (rows, dim) = (table.rows, table.dim());
-    let mut values = table.into_values();
-    let (mut outside, mut first) = (Vec::new(), None);
-    let usual = units.usual(dim);
-    for (i, row) in values.chunks_exact_mut(dim).enumerate() {
-        if let Some(mut what) = units.outside(row) {
-            what.row = i + 1;
-            first.get_or_insert(what);
-            outside.push(i);
-            row.copy_from_slice(&usual);
-        }
-    }
-    if let Some(first) = first {
+/// The numbers, from 0, of rows outside of the bounds. Warns of them.
+fn warn_of_outside(units: &Units, table: &Table, path: &Path) -> Vec<usize> {
+    let outside = units.moved_inside(table.values()).1;
+    if let Some(first) = units.outside(table.values()) {
         tracing::warn!(
-            "{} of {rows} rows are outside of the bounds that the model knows: their density is 0, its logarithm -inf. The \
+            "{} of {} rows are outside of the bounds that the model knows: their density is 0, its logarithm -inf. The \
              first: {}",
             outside.len(),
-            first.in_file(path, &numbers)
+            table.rows,
+            first.in_file(path, table.file_numbers())
         );
     }
-    (values, outside)
+    outside
 }

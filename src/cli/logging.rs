@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::printable::printable;
 use indicatif::MultiProgress;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -36,7 +37,7 @@ pub(super) fn start(quiet: bool, verbose: u8) {
 
 /// Writes the message that ends the program.
 pub(super) fn error(text: &str) {
-    let _ = AboveBars.write_all(format!("{} {text}\n", colored("error:", 31)).as_bytes());
+    let _ = AboveBars.write_all(format!("{} {}\n", colored("error:", 31), printable(text)).as_bytes());
 }
 
 fn colored(text: &str, color: u8) -> String {
@@ -59,8 +60,9 @@ where
             Level::INFO => {}
             _ => write!(writer, "{}: ", event.metadata().target())?,
         }
-        context.field_format().format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        let mut text = String::new();
+        context.field_format().format_fields(Writer::new(&mut text), event)?;
+        writeln!(writer, "{}", printable(&text))
     }
 }
 

@@ -8,6 +8,8 @@ mod device;
 mod devices;
 mod encode;
 mod evaluate;
+mod filter;
+mod filter_progress;
 mod interrupt;
 mod log_prob;
 mod logging;
@@ -69,6 +71,7 @@ enum Command {
     Encode(encode::Encode),
     Decode(decode::Decode),
     Simulate(simulate::Simulate),
+    Filter(Box<filter::Filter>),
     Check(check::Check),
     Evaluate(evaluate::Evaluate),
     Reproduce(reproduce::Reproduce),
@@ -98,8 +101,14 @@ fn quiet_mesa() {}
 
 /// Parses the command line and runs it.
 fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) if told.use_stderr() => told.exit(),
+        // Help and version, which are what was asked for.
+        Err(told) => return if told.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+    };
     logging::start(cli.log.quiet, cli.log.verbose);
+    interrupt::begin();
     let quiet = cli.log.quiet;
     let done = match cli.command {
         Command::Train(command) => command.run(quiet),
@@ -108,6 +117,7 @@ fn run() -> ExitCode {
         Command::Encode(command) => command.run(),
         Command::Decode(command) => command.run(),
         Command::Simulate(command) => command.run(),
+        Command::Filter(command) => command.run(quiet),
         Command::Check(command) => command.run(),
         Command::Evaluate(command) => command.run(quiet),
         Command::Reproduce(command) => command.run(quiet),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{Columns, Given};
+use crate::data::files::text::TextSettings;
 use crate::data::{Table, Units};
 use crate::plan::Kind;
 use crate::train::folder::read_model;
@@ -106,7 +107,7 @@ impl Data {
                 table.without(&conditions)?
             }
             (None, _) => {
-                let (table, in_file) = Table::read_named(path, names)?;
+                let (table, in_file) = Table::read_named(path, names, &TextSettings::default())?;
                 let table = in_columns_of(names, dim, "columns", table, path)?;
                 let also: Vec<_> = of_given.iter().flatten().chain(flow.conditions()).cloned().collect();
                 tell_of_names(names, &in_file, &also, path);
@@ -127,7 +128,7 @@ impl Data {
             (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions())?,
             (Some(file), None) => table_of_conditions(flow, Path::new(file))?,
             (None, None) => {
-                let (table, in_file) = Table::read_named(path, flow.conditions())?;
+                let (table, in_file) = Table::read_named(path, flow.conditions(), &TextSettings::default())?;
                 if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
                     return Err(needs_conditions(flow));
                 }
@@ -170,7 +171,7 @@ fn table_of_conditions(flow: &Flow, path: &Path) -> Result<Table> {
         return Err(no_conditions(&path.display().to_string()));
     }
     let names = flow.conditions();
-    let (table, in_file) = Table::read_named(path, names)?;
+    let (table, in_file) = Table::read_named(path, names, &TextSettings::default())?;
     let table = in_columns_of(names, flow.spec().cond_dim as usize, "conditions", table, path)?;
     tell_of_names(names, &in_file, flow.columns(), path);
     note(&table, path);
@@ -216,7 +217,9 @@ fn renamed(error: Error, option: &str) -> Error {
     }
 }
 
+/// Tells what is to be known of how a file was read.
 fn note(table: &Table, path: &Path) {
+    table.assumed().iter().for_each(|assumed| tracing::info!("{}: {assumed}", path.display()));
     if let Some(note) = table.coarse_note() {
         tracing::warn!("{}: {note}", path.display());
     }
@@ -243,6 +246,11 @@ fn in_columns_of(names: &[String], dim: usize, what: &str, table: Table, path: &
     let named = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
     let what = if dim == 1 { what.trim_end_matches('s') } else { what };
     if names.is_empty() || table.columns.is_empty() {
+        // An array of one dimension, as NumPy has a single observation.
+        if table.dim() == 1 && dim > 1 && table.rows == dim && table.columns.is_empty() {
+            tracing::info!("{}: its {dim} values were taken for one row", path.display());
+            return Table::new(Vec::new(), dim, table.into_values());
+        }
         if table.dim() != dim {
             let found = table.dim();
             let way_out =
@@ -313,5 +321,16 @@ mod tests {
         assert!(in_columns_of(&names("a b"), 2, "columns", table(2), Path::new("x.npy")).is_ok());
         let text = in_columns_of(&names("a b"), 2, "columns", table(3), Path::new("x.npy")).unwrap_err().to_string();
         assert!(text.contains("2 columns (a, b); the file has 3"), "{text}");
+    }
+
+    #[test]
+    fn an_array_of_one_dimension_is_one_row() {
+        let column = |rows: usize| Table::new(vec![], 1, vec![0.5; rows]).unwrap();
+        let read = |table, dim| in_columns_of(&[], dim, "conditions", table, Path::new("y.npy"));
+        let row = read(column(3), 3).unwrap();
+        assert_eq!((row.rows, row.dim()), (1, 3));
+        // Of one condition it is as many rows, and another number of values is neither.
+        assert_eq!(read(column(3), 1).unwrap().rows, 3);
+        assert!(read(column(3), 2).unwrap_err().to_string().contains("2 conditions; the file has 1"));
     }
 }

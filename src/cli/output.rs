@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::data::files::csv::csv_to;
+use crate::data::files::text::csv_to;
+use crate::printable::printable;
 use crate::{Error, Flow, Result};
 
 /// A buffered stdout. Call [`finish`] on it.
@@ -16,10 +17,10 @@ pub(super) fn finish(mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints one line.
+/// Prints one line, or several.
 pub(super) fn line(text: &str) -> io::Result<()> {
     let mut out = stdout();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", printable(text))?;
     finish(out)
 }
 
@@ -71,7 +72,8 @@ pub(super) fn joint_names(flow: &Flow) -> Vec<String> {
 
 /// Prints rows as CSV, with a header where the columns have names.
 pub(super) fn csv(names: &[String], dim: usize, values: &[f32]) -> anyhow::Result<()> {
-    Ok(csv_to(stdout(), names, dim, values)?)
+    let names: Vec<String> = names.iter().map(|name| printable(name).into_owned()).collect();
+    Ok(csv_to(stdout(), &names, dim, values)?)
 }
 
 /// Whether an error is about stdout: one of the library is about a file that the user named, any other is not.

@@ -7,6 +7,7 @@ use crate::train::run::{Observer, Start};
 use crate::train::{EpochReport, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::interrupt;
 use super::logging::BARS;
 
 /// Plain lines are at least this far apart, so that a training of many short epochs stays readable.
@@ -60,6 +61,10 @@ impl Shown {
 }
 
 impl Observer for Shown {
+    fn saved(&mut self) {
+        interrupt::nothing_to_save();
+    }
+
     fn started(&mut self, start: &Start<'_>) {
         let (spec, train) = (start.flow.spec(), &start.config.train);
         let info = start.flow.engine().info();
@@ -123,7 +128,7 @@ impl Observer for Shown {
             return;
         }
         self.last_line = Some(Instant::now());
-        let held_out = match (r.test_loss, r.ll) {
+        let held_out = match (r.validation_loss, r.ll) {
             (Some(test), Some(ll)) => format!("  test {test:.4}  LL {ll:.4}"),
             _ => String::new(),
         };
@@ -134,7 +139,7 @@ impl Observer for Shown {
             p.step,
             p.steps,
             r.train_loss,
-            r.lr,
+            r.learning_rate,
             rate(r.rows_per_s),
             duration(p.eta_s)
         );
@@ -158,7 +163,7 @@ fn rate(rows_per_s: f64) -> String {
 }
 
 /// `1:02:03`, `2:03`.
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "?".into();
     }

@@ -94,7 +94,7 @@ impl Reproduce {
         let out = self.out.clone().unwrap_or_else(|| scale.folder().into());
         let runs = self.runs.unwrap_or(scale.runs());
         let engine = self.device.open()?;
-        interrupt::listen()?;
+        interrupt::listen();
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
         let only: Vec<String> = self.only.iter().map(|part| part.trim().to_owned()).collect();
         let request = Request {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::Error;
-use crate::Overwrite;
+use crate::data::lotka_volterra::{LotkaVolterra, NOISE, Start};
 use crate::data::shapes::lens::Outline;
-use crate::data::{Shapes, check_table_output};
-use clap::{Args, Subcommand};
+use crate::data::{Shapes, Table, check_table_output};
+use crate::{Error, Overwrite, Result};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Done, output};
 
@@ -21,6 +21,7 @@ pub(super) struct Simulate {
 enum What {
     Lens(Lens),
     Cross(Cross),
+    LotkaVolterra(Series),
 }
 
 const LENS_HELP: &str = "\
@@ -36,6 +37,14 @@ centre_y), the angle of bar 1 (rotation, 0 to pi/2), and its width by that of ba
 
 Example:
   hintflow simulate cross -n 10000 -o cross.npy --observations seen.npy";
+
+const SERIES_HELP: &str = "\
+A row is a unit of time: four competing species, whose populations begin near 1, by the paper's equations. Each is
+multiplied by exp(process noise * z) after a step. Observations are the first three with their noise added.
+`hintflow filter lotka-volterra` follows such a series.
+
+Example:
+  hintflow simulate lotka-volterra -o truth.csv --observations seen.csv";
 
 /// Lens shapes: intersections of two circles, as 20 Fourier coefficients
 #[derive(Args)]
@@ -56,19 +65,80 @@ struct Cross {
     rows: Rows,
 }
 
+/// Where a series begins.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Begin {
+    /// The paper's true populations
+    Paper,
+    /// A draw of the initial guess, N(1, 0.1) for each species
+    Guess,
+}
+
+impl From<Begin> for Start {
+    fn from(begin: Begin) -> Self {
+        match begin {
+            Begin::Paper => Self::Paper,
+            Begin::Guess => Self::Guess,
+        }
+    }
+}
+
+/// The noises of the system of species.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Noises {
+    /// Deviation of the logarithm of a population after each step
+    #[arg(long, value_name = "SIGMA", default_value_t = NOISE)]
+    process_noise: f64,
+    /// Deviation of an observation
+    #[arg(long, value_name = "SIGMA", default_value_t = NOISE)]
+    observation_noise: f64,
+}
+
+impl Noises {
+    pub(super) fn system(self) -> Result<LotkaVolterra> {
+        LotkaVolterra::new(self.process_noise, self.observation_noise).map_err(|error| match error {
+            Error::Argument { name, what } => Error::argument(format!("--{}", name.replace('_', "-")), what),
+            other => other,
+        })
+    }
+}
+
+/// A series of four competing species (Lotka-Volterra), and noisy observations of three
+#[derive(Args)]
+#[command(after_help = SERIES_HELP)]
+struct Series {
+    /// Number of steps
+    #[arg(short, value_name = "N", default_value_t = crate::data::lotka_volterra::STEPS)]
+    n: usize,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    noises: Noises,
+    /// Populations at time 0
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Begin::Paper)]
+    start: Begin,
+}
+
 /// Options of every data set.
 #[derive(Args)]
 struct Rows {
     /// Number of shapes
     #[arg(short, value_name = "N")]
     n: usize,
+    #[command(flatten)]
+    files: Files,
+}
+
+/// Where rows are written.
+#[derive(Args)]
+struct Files {
     /// Table to write: .npy or .csv
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also write noisy observations of each shape
+    /// Also write noisy observations of each row
     #[arg(long, value_name = "FILE")]
     observations: Option<PathBuf>,
-    /// Seed of the shapes
+    /// Seed of the rows
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Overwrite the files
@@ -81,30 +151,43 @@ impl Simulate {
         match self.what {
             What::Lens(lens) => lens.rows.write(Shapes::Lens(lens.outline)),
             What::Cross(cross) => cross.rows.write(Shapes::Cross),
+            What::LotkaVolterra(Series { n, files, noises, start }) => {
+                let system = noises.system()?;
+                let seed = files.seed;
+                files.write(|_| system.series(n, seed, start.into()).map(|(truth, seen)| (truth, Some(seen))))
+            }
         }
     }
 }
 
 impl Rows {
     fn write(self, shapes: Shapes) -> Done {
-        check_table_output(&self.output, Overwrite::allowed_if(self.force))?;
+        let Self { n, files } = self;
+        let seed = files.seed;
+        files.write(|observed| match observed {
+            true => shapes.generate_with_observations(n, seed, 0).map(|(rows, seen)| (rows, Some(seen))),
+            false => shapes.generate(n, seed, 0).map(|rows| (rows, None)),
+        })
+    }
+}
+
+impl Files {
+    /// Writes what `make` makes: rows, and observations if it is told that they are asked for.
+    fn write(self, make: impl FnOnce(bool) -> Result<(Table, Option<Table>)>) -> Done {
+        let overwrite = Overwrite::allowed_if(self.force);
+        check_table_output(&self.output, overwrite)?;
+        if let Some(path) = &self.observations {
+            check_table_output(path, overwrite)?;
+            output::distinct(&[("-o", &self.output), ("--observations", path)], &[])?;
+        }
         // The library knows no option of that name.
-        let named = |error| match error {
-            Error::Config { key, what } if key == "n" => Error::config("-n", what),
+        let (rows, seen) = make(self.observations.is_some()).map_err(|error| match error {
+            Error::Argument { name, what } if name == "n" => Error::argument("-n", what),
             other => other,
-        };
-        match &self.observations {
-            Some(path) => {
-                check_table_output(path, Overwrite::allowed_if(self.force))?;
-                output::distinct(&[("-o", &self.output), ("--observations", path)], &[])?;
-                let (rows, seen) = shapes.generate_with_observations(self.n, self.seed, 0).map_err(named)?;
-                rows.write(&self.output, Overwrite::allowed_if(self.force))?;
-                seen.write(path, Overwrite::allowed_if(self.force))?;
-            }
-            None => {
-                let rows = shapes.generate(self.n, self.seed, 0).map_err(named)?;
-                rows.write(&self.output, Overwrite::allowed_if(self.force))?;
-            }
+        })?;
+        rows.write(&self.output, overwrite)?;
+        if let (Some(path), Some(seen)) = (&self.observations, seen) {
+            seen.write(path, overwrite)?;
         }
         Ok(0)
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
-use crate::config::{Config, Layers, Preset, keys};
+use crate::config::{Config, Given, Layers, Preset, keys};
 use crate::data::uci::Uci;
 use crate::train::folder::RunFolder;
 use crate::train::run::{self, Options};
@@ -44,8 +44,8 @@ pub(super) struct Train {
     /// text (.txt, .tsv, .dat), one row per sample
     #[arg(value_name = "PRESET|DATA")]
     source: Option<String>,
-    /// Go on with the run in this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "memory", "set", "dry_run"])]
+    /// Go on with the run in this folder; data that has moved: with --set data.path=FILE or data.given=FILE
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "memory", "dry_run"])]
     resume: Option<PathBuf>,
 
     /// Conditions, for --set model.kind=hint or cinn: a table with as many rows, or columns of DATA by name or number
@@ -101,7 +101,7 @@ fn long_help() -> String {
 impl Train {
     pub(super) fn run(self, quiet: bool) -> Done {
         let mut config = match &self.resume {
-            Some(dir) => run::settings_of(dir)?,
+            Some(dir) => moved(run::settings_of(dir)?, &self.set)?,
             None => run::settings(&self.layers()?)?,
         };
         if let (Some(file), Some(out)) = (&self.config, &config.run.out)
@@ -126,7 +126,7 @@ impl Train {
         }
         let threads = usize::try_from(config.run.threads).unwrap_or(0);
         let engine = device::open(&config.run.device, threads, config.run.tune)?;
-        interrupt::listen()?;
+        interrupt::listen();
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
         let options =
             Options { command: &command, overwrite: Overwrite::allowed_if(self.force), stop: &interrupt::STOP };
@@ -246,6 +246,36 @@ fn source_key(source: &str) -> Result<&'static str> {
         "`{source}` is neither a data set of the paper ({presets}, in small letters) nor a table (.npy, .csv, .txt, .tsv, .dat)"
     );
     Err(Error::config("data.path", what))
+}
+
+/// The settings of a run that goes on, with its files where they are now. Whether they hold the same rows is seen when
+/// they are read.
+fn moved(config: Config, assignments: &[String]) -> Result<Config> {
+    const FILES: [&str; 2] = ["data.path", "data.given"];
+    let mut layers = Layers::new();
+    layers.assignments(assignments)?;
+    let mut config = config;
+    for assignment in assignments {
+        let key = assignment.split('=').next().unwrap_or_default().trim();
+        let was = match key {
+            "data.path" => config.data.path.is_some(),
+            "data.given" => matches!(config.data.given, Some(Given::File(_))),
+            _ => {
+                let what = format!("with --resume only {} may change; {key} stays as it was", FILES.join(" and "));
+                return Err(Error::config("--set", what));
+            }
+        };
+        if !was {
+            return Err(Error::config(key, "is no file of this run; leave it out"));
+        }
+    }
+    if let Some(path) = layers.given(FILES[0]) {
+        config.data.path = Some(path.into());
+    }
+    if let Some(given) = layers.given(FILES[1]) {
+        config.data.given = Some(Given::File(given.into()));
+    }
+    Ok(config)
 }
 
 fn dry_run(config: &mut Config) -> Done {

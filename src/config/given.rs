@@ -10,7 +10,7 @@ use crate::data::files;
 /// `data.given`: a text that ends like a table file is one, or names a file that exists and has an extension; other
 /// texts and lists name columns of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
+pub(crate) enum Given {
     /// A table with as many rows as the data.
     File(PathBuf),
     /// Columns of the data, by name or number from 1; they are conditions and not modelled.
@@ -19,7 +19,7 @@ pub enum Given {
 
 impl Given {
     /// What a text on the command line means: a file, or columns with commas between them.
-    pub fn of_text(text: &str) -> Self {
+    pub(crate) fn of_text(text: &str) -> Self {
         let path = Path::new(text);
         // A column may have the name of a file by chance, but hardly one with an extension. What cannot be read is told
         // when it is.
@@ -31,7 +31,7 @@ impl Given {
     }
 
     /// The file, if it is one.
-    pub fn file(&self) -> Option<&Path> {
+    pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
             Self::Columns(_) => None,

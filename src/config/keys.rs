@@ -98,6 +98,16 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("data.given", "conditions: a table of as many rows, or columns of the table: \"a,b\" (--given)"),
     key("data.columns", "columns to model, by name or number from 1: \"a,b\"; default: all that are not conditions"),
+    key("data.header", "whether the first line of a text table holds names: true or false; default: found out"),
+    key(
+        "data.separator",
+        "between cells of a text table: \"comma\", \"semicolon\", \"tab\", \"bar\", \"blanks\"; default: found out",
+    ),
+    key("data.decimal", "before fractions in a text table: \"point\" or \"comma\"; default: found out"),
+    key(
+        "data.missing",
+        "what stands for a missing value in a text table: \"NA,-999,empty\"; rows that have one are left out; default: an error",
+    ),
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
     key(
         "data.regression",
@@ -196,6 +206,7 @@ mod tests {
     use super::super::{Columns, Given, Preset};
     use super::*;
     use crate::data::columns::units::{Choice, ColumnSetting};
+    use crate::data::files::text::{Decimal, Separator};
     use crate::data::shapes::lens::Outline;
 
     #[test]
@@ -215,6 +226,8 @@ mod tests {
         let column = ColumnSetting { lower: Some(0.0), upper: Some(1.0), transform: Some(Choice::Rank) };
         all.columns.insert("NAME".into(), column);
         all.data.squash = Some(3.0);
+        (all.data.header, all.data.separator) = (Some(true), Some(Separator::Tab));
+        (all.data.decimal, all.data.missing) = (Some(Decimal::Point), Some(Columns(vec!["NA".into()])));
         all.data.columns = Some(Columns(vec!["a".into()]));
         all.data.validation = Some(0.5);
         all.data.outline = Some(Outline::Arc);

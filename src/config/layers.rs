@@ -43,7 +43,7 @@ impl Layers {
     /// Adds a configuration file. A relative path in it is relative to the working directory, as everywhere.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::UnknownKey`], [`Error::Config`] where it is no TOML or a value does not fit.
+    /// [`Error::Io`], [`Error::UnknownKey`], [`Error::Config`] if it is no TOML or a value does not fit.
     pub(crate) fn file(&mut self, path: &Path) -> Result<()> {
         let failed = |e| Error::io("read", path, e);
         let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -109,7 +109,7 @@ impl Layers {
     /// Adds flags of the command line: key, value as text, the flag's name.
     ///
     /// # Errors
-    /// [`Error::Config`] where a value does not fit.
+    /// [`Error::Config`] if a value does not fit.
     pub(crate) fn flags<'a>(&mut self, flags: impl IntoIterator<Item = (&'a str, String, &'a str)>) -> Result<()> {
         self.layer += 1;
         for (key, value, flag) in flags {
@@ -121,7 +121,7 @@ impl Layers {
     /// Adds `--set key=value` assignments. A value is TOML where it can be read as such, otherwise text.
     ///
     /// # Errors
-    /// [`Error::UnknownKey`], [`Error::Config`] where there is no `=` or the value does not fit.
+    /// [`Error::UnknownKey`], [`Error::Config`] if there is no `=` or the value does not fit.
     pub(crate) fn assignments(&mut self, assignments: &[String]) -> Result<()> {
         self.layer += 1;
         for assignment in assignments {
@@ -145,7 +145,7 @@ impl Layers {
     /// (`model.init`) or of tables.
     ///
     /// # Errors
-    /// [`Error::Config`] where a value is out of range or contradicts another one; errors of reading the model file.
+    /// [`Error::Config`] if a value is out of range or contradicts another one; errors of reading the model file.
     pub(crate) fn resolve(&self) -> Result<Config> {
         self.resolve_with(ModelFile::read)
     }
@@ -163,7 +163,7 @@ impl Layers {
     /// of a run folder do. The file may be gone.
     ///
     /// # Errors
-    /// [`Error::Config`] where a value is out of range or contradicts another one.
+    /// [`Error::Config`] if a value is out of range or contradicts another one.
     pub(crate) fn resolve_complete(&self) -> Result<Config> {
         self.resolve_from(None)
     }

@@ -24,12 +24,13 @@ pub(crate) use preset::Preset;
 pub(crate) use validate::MOST_THREADS;
 
 use crate::data::columns::units::ColumnSetting;
+use crate::data::files::text::{Decimal, Separator, TextSettings};
 use crate::data::shapes::lens::Outline;
 use crate::error::Result;
 pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
 pub(crate) use crate::plan::Depth;
-use crate::plan::budget::{maps_of_a_column, width_for};
+use crate::plan::budget::{scale_within, width_for};
 use crate::plan::spec::DEFAULT_SLOPE;
 use crate::plan::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub(crate) use crate::tape::Memory;
@@ -37,7 +38,7 @@ pub(crate) use crate::tape::Memory;
 /// All settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What the model is.
     pub model: Model,
     /// How it is trained.
@@ -54,7 +55,7 @@ pub struct Config {
 /// Table `[model]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub(crate) struct Model {
     /// Kind of model.
     pub kind: Kind,
     /// K, the number of blocks.
@@ -105,7 +106,7 @@ pub struct Model {
 /// Table `[train]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Train {
+pub(crate) struct Train {
     /// Number of epochs.
     pub epochs: u64,
     /// Batches of an epoch; absent: as many whole batches as the training rows give.
@@ -169,7 +170,7 @@ pub struct Train {
 /// Which model a training leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Keep {
+pub(crate) enum Keep {
     /// That of the epoch after which the mean loss of the held-out rows was least.
     Best,
     /// That after the last epoch.
@@ -179,7 +180,7 @@ pub enum Keep {
 /// Table `[data]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Data {
+pub(crate) struct Data {
     /// A data set of the paper; or a path. Those of UCI have both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
@@ -192,6 +193,18 @@ pub struct Data {
     /// The columns to model, by name or number (from 1); absent: all that are not conditions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+    /// Whether the first line of a text table holds names; absent, as with the next two: found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// What separates the cells of a text table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separator: Option<Separator>,
+    /// What stands before the fractions of a text table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<Decimal>,
+    /// What stands for a missing value in a text table; rows that have one are left out. Absent: such a cell is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Columns>,
     /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.
     pub standardize: bool,
     /// Whether columns that gain by it have their linear regression on the conditions subtracted, as a part of the model.
@@ -222,7 +235,7 @@ pub struct Data {
 /// Table `[run]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub(crate) struct Run {
     /// "auto", "cpu", "gpu", the number of an adapter or a part of its name.
     pub device: String,
     /// Threads of the native CPU engine; 0: one per processor.
@@ -245,7 +258,7 @@ fn yes() -> bool {
 /// Name of the log-scale function; its slope is a setting of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ScaleKind {
+pub(crate) enum ScaleKind {
     /// `slope * atan(a)`.
     #[default]
     Atan,
@@ -256,7 +269,7 @@ pub enum ScaleKind {
 /// Name of a transformation of columns; the settings of splines are their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CouplingKind {
+pub(crate) enum CouplingKind {
     /// Affine, the paper's.
     #[default]
     Affine,
@@ -267,11 +280,19 @@ pub enum CouplingKind {
 /// Columns by name or number. In settings either a list or one text with commas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Columns(pub Vec<String>);
+pub(crate) struct Columns(pub Vec<String>);
+
+impl Data {
+    /// What is said of the layout of text tables.
+    pub(crate) fn text(&self) -> TextSettings {
+        let missing = self.missing.as_ref().map(|missing| missing.0.clone()).unwrap_or_default();
+        TextSettings { header: self.header, separator: self.separator, decimal: self.decimal, missing }
+    }
+}
 
 impl Columns {
     /// The columns of a text with commas between them.
-    pub fn of_text(text: &str) -> Self {
+    pub(crate) fn of_text(text: &str) -> Self {
         Self(text.split(',').map(|name| name.trim().to_owned()).collect())
     }
 }
@@ -281,8 +302,8 @@ impl Model {
     /// its width.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a setting is out of range.
-    pub fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
+    /// [`crate::Error::Config`] if a setting is out of range.
+    pub(crate) fn spec(&self, dim: u32, cond_dim: u32) -> Result<Spec> {
         let spec = self.shape(dim, cond_dim);
         spec.validate()?;
         match self.budget {
@@ -326,15 +347,14 @@ impl Model {
         match self.max_log_scale {
             Some(most) if self.scale == ScaleKind::Atan => {
                 // The least f32 would be 0 for a bound of no sense, which is then refused by the name of the slope.
-                let each = most / maps_of_a_column(&spec) as f64;
-                Spec { scale: Scale::Atan { slope: (each / std::f64::consts::FRAC_PI_2) as f32 }, ..spec }
+                Spec { scale: scale_within(&spec, most), ..spec }
             }
             _ => spec,
         }
     }
 
     /// Takes over the choices of a model that exists.
-    pub fn adopt(&mut self, spec: &Spec) {
+    pub(crate) fn adopt(&mut self, spec: &Spec) {
         self.kind = spec.kind;
         self.blocks = spec.blocks;
         self.depth = spec.depth;
@@ -362,7 +382,7 @@ impl Model {
 
 impl Train {
     /// Constants of the optimiser.
-    pub fn adam(&self) -> Adam {
+    pub(crate) fn adam(&self) -> Adam {
         Adam {
             beta1: self.beta1 as f32,
             beta2: self.beta2 as f32,
@@ -377,12 +397,12 @@ impl Train {
 
     /// Whether a training may go back to its best epoch, at its end or to cool down, so that its weights are
     /// remembered.
-    pub fn goes_back(&self) -> bool {
+    pub(crate) fn goes_back(&self) -> bool {
         self.keep == Keep::Best || (self.cooldown > 0 && self.patience > 0)
     }
 
     /// Learning rate by epoch and step.
-    pub fn schedule(&self) -> Schedule {
+    pub(crate) fn schedule(&self) -> Schedule {
         let steps = self.epochs.saturating_mul(self.batches_per_epoch.unwrap_or(u64::MAX));
         Schedule {
             fall: self.schedule,
@@ -398,7 +418,7 @@ impl Train {
 
 impl Config {
     /// Where standardised columns begin to be drawn in; None where they are not.
-    pub fn squash(&self) -> Option<f64> {
+    pub(crate) fn squash(&self) -> Option<f64> {
         /// Where nothing is set.
         const DEFAULT: f64 = 0.0;
         Some(self.data.squash.unwrap_or(DEFAULT)).filter(|&squash| squash != 0.0)
@@ -407,9 +427,9 @@ impl Config {
     /// The settings as a TOML file that gives the same run again.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a value has no place in TOML: a number of 2^63 or more, a path that is not
+    /// [`crate::Error::Config`] if a value has no place in TOML: a number of 2^63 or more, a path that is not
     /// Unicode.
-    pub fn to_toml(&self) -> Result<String> {
+    pub(crate) fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;
         Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))
     }
@@ -426,6 +446,9 @@ impl<'de> Deserialize<'de> for Columns {
             fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Columns, E> {
                 Ok(Columns(vec![v.to_string()]))
             }
+            fn visit_f64<E: de::Error>(self, v: f64) -> std::result::Result<Columns, E> {
+                Ok(Columns(vec![v.to_string()]))
+            }
             fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Columns, E> {
                 Ok(Columns::of_text(v))
             }
@@ -435,6 +458,7 @@ impl<'de> Deserialize<'de> for Columns {
                     names.push(match value {
                         toml::Value::String(name) => name,
                         toml::Value::Integer(number) => number.to_string(),
+                        toml::Value::Float(number) => number.to_string(),
                         other => return Err(de::Error::invalid_type(de::Unexpected::Other(other.type_str()), &self)),
                     });
                 }

@@ -53,12 +53,13 @@ use super::{Config, CouplingKind, Data, Depth, Fall, Keep, Memory, Model, Run, S
 use crate::data::Shapes;
 use crate::data::shapes::lens::Outline;
 use crate::data::uci::Uci;
+use crate::flow::MAX_LOG_SCALE;
 use crate::plan::{ConditionOn, Kind, Mixing};
 
 /// Data sets with the paper's settings: simulated, or read from files of a known layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Preset {
+pub(crate) enum Preset {
     /// Lens shapes, 20 Fourier coefficients (docs/model.md, Data sets).
     Lens,
     /// Cross shapes, 100 Fourier coefficients (docs/model.md, Data sets).
@@ -73,10 +74,10 @@ pub enum Preset {
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Self; 5] = [Self::Lens, Self::Cross, Self::Power, Self::Gas, Self::Miniboone];
+    pub(crate) const ALL: [Self; 5] = [Self::Lens, Self::Cross, Self::Power, Self::Gas, Self::Miniboone];
 
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lens => "lens",
             Self::Cross => "cross",
@@ -87,7 +88,7 @@ impl Preset {
     }
 
     /// The data set of the UCI archive that it is; such a preset is read from `data.path`.
-    pub fn uci(self) -> Option<Uci> {
+    pub(crate) fn uci(self) -> Option<Uci> {
         match self {
             Self::Power => Some(Uci::Power),
             Self::Gas => Some(Uci::Gas),
@@ -97,7 +98,7 @@ impl Preset {
     }
 
     /// The shapes it simulates, where it does; an outline is a choice of Lens shapes alone.
-    pub fn shapes(self, outline: Option<Outline>) -> Option<Shapes> {
+    pub(crate) fn shapes(self, outline: Option<Outline>) -> Option<Shapes> {
         match self {
             Self::Lens => Some(Shapes::Lens(outline.unwrap_or_default())),
             Self::Cross => Some(Shapes::Cross),
@@ -106,12 +107,12 @@ impl Preset {
     }
 
     /// The preset of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.name() == name)
     }
 
     /// The paper's settings for this data set.
-    pub fn config(self) -> Config {
+    pub(crate) fn config(self) -> Config {
         match self {
             Self::Lens => for_shapes(self, 2, 100_000, Some(Outline::Vertices)),
             Self::Cross => for_shapes(self, 4, 2_000_000, None),
@@ -213,10 +214,6 @@ pub(crate) fn for_tables() -> Config {
     config
 }
 
-/// Bound on the sum of log-scales of affine couplings of tables. Log-scales of +-4 in each map compound: of eight blocks
-/// with four levels a column can be stretched by e^128, and single rows of real tables had log-densities of -1e23.
-const MAX_LOG_SCALE: f64 = 15.0;
-
 /// Settings for a table of any size, and affine couplings.
 pub(crate) fn for_affine_tables() -> Config {
     Config {
@@ -272,6 +269,10 @@ pub(crate) fn for_affine_tables() -> Config {
             path: None,
             given: None,
             columns: None,
+            header: None,
+            separator: None,
+            decimal: None,
+            missing: None,
             standardize: true,
             regression: false,
             squash: None,

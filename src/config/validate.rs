@@ -4,8 +4,8 @@ use super::{Config, CouplingKind, Given, Preset, ScaleKind, Train};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
-/// Most threads of the native CPU engine. Far more than cores are of no use, and the system may not start them.
-pub(crate) const MOST_THREADS: u64 = 1024;
+/// Most threads of the native CPU engine.
+pub(crate) const MOST_THREADS: u64 = crate::engine::cpu::MOST_THREADS as u64;
 
 /// Most halvings of a rate: after as many there is nothing left of it.
 const MOST_RETRIES: u64 = 30;
@@ -51,7 +51,7 @@ impl Config {
     ///
     /// # Errors
     /// [`Error::Config`] naming the setting, its value and the values it may have.
-    pub fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         self.model_ranges()?;
         self.train.validate()?;
         self.data_ranges()?;

@@ -1,10 +1,11 @@
 //! Data sets and tables: what goes into a model and what comes out of it, as plain rows of `f32`.
 //!
 //! A [`Table`] is read and written by `files`; its columns are mapped to what networks see by `columns`. `shapes` simulates the
-//! families of the paper, `uci` reads its tabular data sets. Nothing here knows a device or a model.
+//! families of the paper, `lotka_volterra` its competing species over time, `uci` reads its tabular data sets. Nothing here knows a device or a model.
 
 pub(crate) mod columns;
 pub(crate) mod files;
+pub(crate) mod lotka_volterra;
 mod select;
 pub(crate) mod shapes;
 pub(crate) mod table;
@@ -23,7 +24,7 @@ pub(crate) use table::side_by_side;
 pub(crate) use {
     columns::standardize::Standardizer,
     columns::units::{Bounds, ColumnSetting},
-    files::csv::write_csv,
+    files::text::write_csv,
 };
 
 /// First row of a simulated test set. Training rows count from 0, so the two never share a row of one seed.

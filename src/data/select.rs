@@ -19,7 +19,7 @@ impl Table {
     }
 
     /// The columns, from 0, that [`Table::select`] means.
-    pub fn numbers<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Vec<usize>> {
+    pub(crate) fn numbers<S: AsRef<str>>(&self, wanted: &[S]) -> Result<Vec<usize>> {
         choose(&self.columns, self.dim(), wanted, "data.columns")
     }
 
@@ -28,6 +28,7 @@ impl Table {
     /// # Errors
     /// [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or in both lists, or none
     /// is left.
+    #[cfg(test)]
     pub(crate) fn parts(&self, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {
         let (y, x) = parts(&self.columns, self.dim(), given, modelled)?;
         Ok(Parts { given: self.take(&y)?, modelled: self.take(&x)? })

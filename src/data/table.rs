@@ -8,14 +8,18 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// Number of rows.
-    pub rows: usize,
+    pub(crate) rows: usize,
     /// Names of the columns; empty if the file had none.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     dim: usize,
     values: Vec<f32>, // (rows, dim)
     coarse: Vec<usize>,
     /// Numbers of the columns in the file they come from, from 1.
     file_numbers: Vec<usize>,
+    /// What was assumed of its file and might be otherwise.
+    assumed: Vec<String>,
+    /// Rows of the file that were left out.
+    left_out: usize,
 }
 
 impl Table {
@@ -41,7 +45,19 @@ impl Table {
             values,
             coarse: Vec::new(),
             file_numbers: (1..=dim).collect(),
+            assumed: Vec::new(),
+            left_out: 0,
         })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Names of the columns; empty if the file had none.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
     }
 
     /// Number of columns.
@@ -75,12 +91,12 @@ impl Table {
     }
 
     /// The table without some columns, from 0; at least one must be left.
-    pub fn without(&self, columns: &[usize]) -> Result<Self> {
+    pub(crate) fn without(&self, columns: &[usize]) -> Result<Self> {
         self.take(&(0..self.dim).filter(|i| !columns.contains(i)).collect::<Vec<_>>())
     }
 
     /// The table of some columns, from 0, in the given order.
-    pub fn take(&self, chosen: &[usize]) -> Result<Self> {
+    pub(crate) fn take(&self, chosen: &[usize]) -> Result<Self> {
         let columns = if self.columns.is_empty() {
             Vec::new()
         } else {
@@ -89,7 +105,8 @@ impl Table {
         let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
         let coarse = (0..chosen.len()).filter(|&i| self.coarse.contains(&chosen[i])).collect();
         let file_numbers = chosen.iter().map(|&i| self.file_numbers[i]).collect();
-        Ok(Self { coarse, file_numbers, ..Self::new(columns, chosen.len(), values)? })
+        let (assumed, left_out) = (self.assumed.clone(), self.left_out);
+        Ok(Self { coarse, file_numbers, assumed, left_out, ..Self::new(columns, chosen.len(), values)? })
     }
 
     /// The rows of this table with those of another to their right; with names where both have them.
@@ -99,7 +116,10 @@ impl Table {
         let values = side_by_side(&self.values, &right.values, self.rows);
         let coarse = self.coarse.iter().copied().chain(right.coarse.iter().map(|i| i + self.dim)).collect();
         let file_numbers = [&self.file_numbers[..], &right.file_numbers].concat();
-        Ok(Self { coarse, file_numbers, ..Self::new(columns, self.dim + right.dim, values)? })
+        let mut assumed = self.assumed.clone();
+        assumed.extend(right.assumed.iter().filter(|text| !self.assumed.contains(text)).cloned());
+        let left_out = self.left_out.max(right.left_out);
+        Ok(Self { coarse, file_numbers, assumed, left_out, ..Self::new(columns, self.dim + right.dim, values)? })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
@@ -112,19 +132,34 @@ impl Table {
         Self { file_numbers, ..self }
     }
 
+    /// The table with what was assumed of its file, and how many rows of that were left out.
+    pub(super) fn with_assumed(self, assumed: Vec<String>, left_out: usize) -> Self {
+        Self { assumed, left_out, ..self }
+    }
+
+    /// What was assumed of the layout of the file and might be otherwise, in sentences.
+    pub(crate) fn assumed(&self) -> &[String] {
+        &self.assumed
+    }
+
+    /// How many rows of the file were left out, since a value is missing.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// The number, from 1, that each column has in the file it was read from.
-    pub fn file_numbers(&self) -> &[usize] {
+    pub(crate) fn file_numbers(&self) -> &[usize] {
         &self.file_numbers
     }
 
     /// The columns (from 0) of the file whose numbers are so close together, for their size, that rounding them to
     /// 32-bit floats changed them much.
-    pub fn coarse(&self) -> &[usize] {
+    pub(crate) fn coarse(&self) -> &[usize] {
         &self.coarse
     }
 
     /// What to tell where [`Table::coarse`] names a column.
-    pub fn coarse_note(&self) -> Option<String> {
+    pub(crate) fn coarse_note(&self) -> Option<String> {
         let names: Vec<_> = self.coarse.iter().map(|&i| self.column_label(i)).collect();
         (!names.is_empty()).then(|| {
             format!(
@@ -136,7 +171,8 @@ impl Table {
     }
 
     /// SHA-256 of shape and values in hexadecimal: equal for the same numbers in different files, whatever the names.
-    pub fn fingerprint(&self) -> String {
+    #[cfg(test)]
+    pub(crate) fn fingerprint(&self) -> String {
         fingerprint(self.dim, &self.values)
     }
 }

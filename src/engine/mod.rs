@@ -276,7 +276,7 @@ pub(crate) trait Session: Send {
     /// Times every part of the runs and steps from now on, which slows them down.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] where the device has no clock.
+    /// [`crate::Error::Device`] if the device has no clock.
     fn begin_profile(&mut self) -> Result<()>;
 
     /// What was timed since [`Session::begin_profile`], in the order it ran. Waits for the device.

@@ -48,7 +48,7 @@ impl Mmd {
     /// Rows that are not finite are left out and counted: look at [`Mmd::skipped`] before you trust a small number.
     ///
     /// # Errors
-    /// [`Error::Shape`] where a length is not a multiple of `dim`, or a set has no finite row.
+    /// [`Error::Shape`] if a length is not a multiple of `dim`, or a set has no finite row.
     pub(crate) fn of(x: &[f32], y: &[f32], dim: usize) -> Result<Self> {
         let (x, y) = (Rows::new("x", x, dim)?, Rows::new("y", y, dim)?);
         let [a, b] = [x.count as f64, y.count as f64];

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use super::init::{self, Init};
 use super::{Flow, Memory, ModelFile};
-use crate::config::Model;
 use crate::data::columns::units::Units;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::plan::{ConditionOn, Depth, Kind, Mixing, Plan, Scale, Spec, Transform, budget};
+use crate::plan::{ConditionOn, Depth, Mixing, Plan, Scale, Spec, Transform, budget};
+
+/// Bound on the sum of the log-scales of affine couplings for data: those of each map compound, and single rows of real
+/// tables had log-densities of -1e23 without it.
+pub(crate) const MAX_LOG_SCALE: f64 = 15.0;
 
 /// Collects the choices of a new model; see [`Flow::builder`]. The defaults are two blocks, full recursion, width 64,
 /// fixed mixing, affine maps with the soft clamp, and initial weights of deviation 0.005 (docs/model.md).
@@ -22,6 +25,8 @@ pub struct FlowBuilder {
     x: Units,
     y: Units,
     memory: Memory,
+    /// Bound on the sum of the log-scales of all affine maps of a column, unless a scale was chosen.
+    max_log_scale: Option<f64>,
 }
 
 impl FlowBuilder {
@@ -39,21 +44,13 @@ impl FlowBuilder {
             x: Units::default(),
             y: Units::default(),
             memory: Memory::default(),
+            max_log_scale: None,
         }
     }
 
-    /// Starts from settings of a model, for columns of x and conditions with these units.
-    pub(crate) fn for_data(model: &Model, [dim, cond_dim]: [usize; 2], [x, y]: [&Units; 2]) -> Self {
-        let spec = model.shape(dim as u32, cond_dim as u32);
-        let init = model.init_sigma.map_or(Init::Inputs, |sigma| Init::Sigma(sigma as f32));
-        let budget = model.budget.filter(|_| model.width.is_none());
-        Self { init: Some(init), budget, x: x.clone(), y: y.clone(), ..Self::from_spec(spec) }
-    }
-
-    /// What a model with conditions is: a `hint`, which knows x and y together, or a `cinn`, which knows x given y.
-    pub fn kind(mut self, kind: Kind) -> Self {
-        self.spec.kind = kind;
-        self
+    /// Starts from a spec for the columns of a data set, whose units become the model's.
+    pub(crate) fn for_data(spec: Spec, [x, y]: [&Units; 2]) -> Self {
+        Self { max_log_scale: Some(MAX_LOG_SCALE), x: x.clone(), y: y.clone(), ..Self::from_spec(spec) }
     }
 
     /// K, the number of blocks.
@@ -102,19 +99,7 @@ impl FlowBuilder {
     /// Log-scale function.
     pub fn scale(mut self, scale: Scale) -> Self {
         self.spec.scale = scale;
-        self
-    }
-
-    /// Makes it a conditional flow z = T(x | y) with that many conditions y (docs/model.md, Lanes).
-    pub fn cinn(mut self, conditions: u32) -> Self {
-        (self.spec.kind, self.spec.cond_dim) = (Kind::Cinn, conditions);
-        self
-    }
-
-    /// Makes it a flow of x and of that many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint
-    /// density, the evidence and the posterior (docs/model.md, Lanes).
-    pub fn hint(mut self, conditions: u32) -> Self {
-        (self.spec.kind, self.spec.cond_dim) = (Kind::Hint, conditions);
+        self.max_log_scale = None;
         self
     }
 
@@ -164,9 +149,12 @@ impl FlowBuilder {
     /// The spec with the width that the budget asks for.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a choice is out of range.
+    /// [`crate::Error::Config`] if a choice is out of range.
     pub fn spec(&self) -> Result<Spec> {
         let mut spec = self.spec.clone();
+        if let (Transform::Affine, Some(most)) = (spec.coupling, self.max_log_scale) {
+            spec.scale = budget::scale_within(&spec, most);
+        }
         spec.validate()?;
         if let Some(budget) = self.budget {
             spec.width = budget::width_for(&spec, budget)?;
@@ -177,7 +165,8 @@ impl FlowBuilder {
     /// Makes the weights and puts the model on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a choice is out of range, [`crate::Error::Device`] where the model does not fit.
+    /// [`crate::Error::Config`] if a choice is out of range, [`crate::Error::OutOfMemory`] or
+    /// [`crate::Error::UnsupportedLimit`] if the device cannot hold the model.
     pub fn build(self, engine: &Engine) -> Result<Flow> {
         let init = self.init.unwrap_or(match self.spec.coupling {
             Transform::Affine => Init::Sigma(0.005),

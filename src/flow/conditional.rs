@@ -36,14 +36,18 @@ impl Flow {
     /// The model given observations y, row-major (B, C), in the user's units; an unconditional flow is given nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model has no conditions and `y` is not empty, [`Error::Shape`] where `y` has no rows
+    /// [`Error::NotFinite`] naming a value of `y` that is no number,
+    /// [`Error::WrongKind`] if the model has no conditions and `y` is not empty, [`Error::Shape`] if `y` has no rows
     /// or its length is not a multiple of C.
     pub fn given<'a>(&'a self, y: &'a [f32]) -> Result<Conditional<'a>> {
         if self.plan.spec.kind == Kind::Flow {
             if y.is_empty() {
                 return self.unconditional();
             }
-            return Err(Error::WrongKind { needed: "a model with conditions (`cinn` or `hint`)", found: Kind::Flow });
+            return Err(Error::WrongKind {
+                needed: "a model with conditions (`cinn` or `hint`)",
+                found: Kind::Flow.name(),
+            });
         }
         let observations = self.whole_rows("y", self.plan.spec.cond_dim, y)?;
         if observations == 0 {
@@ -59,15 +63,19 @@ impl Flow {
             return Ok(Conditional { flow: self, user: &[], inner: Cow::Borrowed(&[]), observations: None, first: 0 });
         }
         let needed = "an unconditional `flow`; of others `Flow::given` takes the conditions first";
-        Err(Error::WrongKind { needed, found: spec.kind })
+        Err(Error::WrongKind { needed, found: spec.kind.name() })
     }
 
-    /// Number of rows of `columns` values.
+    /// Number of rows of `columns` values, which must be numbers.
     pub(super) fn whole_rows(&self, what: &str, columns: u32, values: &[f32]) -> Result<usize> {
         let n = columns as usize;
         if !values.len().is_multiple_of(n) {
             let what = format!("{what} must hold whole rows of {n} values; values beyond the last whole row");
             return Err(Error::Shape { what, expected: 0, got: values.len() % n });
+        }
+        if let Some(place) = values.iter().position(|v| !v.is_finite()) {
+            let what = format!("row {}, column {} of {what} (from 0)", place / n, place % n);
+            return Err(Error::NotFinite { what });
         }
         Ok(values.len() / n)
     }
@@ -89,8 +97,9 @@ impl Conditional<'_> {
     /// z and log-determinant of rows x, row-major (B, N); of a `hint` those of the x lane.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N, or its rows are not as many as the
-    /// observations.
+    /// [`Error::Shape`] if the length of `x` is not a multiple of N, or its rows are not as many as the
+    /// observations; [`Error::NotFinite`] naming a value that is no number, [`Error::Config`] naming a row outside of
+    /// the bounds of a column.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let y = self.inner_for(rows);
@@ -110,12 +119,37 @@ impl Conditional<'_> {
         Ok(self.flow.x.given(&y).outer(self.flow.decode_inner(&y, z, rows)?))
     }
 
-    /// `log p(x | y)` of rows x in nats, in the user's units (docs/model.md, Densities).
+    /// `log p(x | y)` of rows x in nats, in the user's units (docs/model.md, Densities). Outside of the bounds of a column it
+    /// is minus infinity.
     ///
     /// # Errors
-    /// As those of [`Conditional::encode`].
+    /// [`Error::Shape`] and [`Error::NotFinite`], as those of [`Conditional::encode`].
     pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
-        Ok(log_density(&self.encode(x)?).into_iter().map(|density| density as f32).collect())
+        self.rows("x", self.flow.plan.spec.dim, x)?;
+        let (x, outside) = self.flow.x.moved_inside(x);
+        let mut densities: Vec<f32> =
+            log_density(&self.encode(&x)?).into_iter().map(|density| density as f32).collect();
+        self.settle_far_rows(&x, &mut densities)?;
+        outside.into_iter().for_each(|row| densities[row] = f32::NEG_INFINITY);
+        Ok(densities)
+    }
+
+    /// Rows that are so far out that numbers beyond 32-bit floats cancel in the networks have no density.
+    fn settle_far_rows(&self, x: &[f32], densities: &mut [f32]) -> Result<()> {
+        /// The square of a number beyond it is no 32-bit float.
+        const FAR: f32 = 1e18;
+        if !densities.iter().any(|density| density.is_nan()) {
+            return Ok(());
+        }
+        let y = self.inner_for(densities.len());
+        let inner = self.flow.x.given(&y).inner(x)?;
+        let dim = self.flow.plan.spec.dim as usize;
+        for (density, row) in densities.iter_mut().zip(inner.chunks_exact(dim)) {
+            if density.is_nan() && row.iter().any(|v| v.abs() > FAR || !v.is_finite()) {
+                *density = f32::NEG_INFINITY;
+            }
+        }
+        Ok(())
     }
 
     /// `n` samples of x for each observation, row-major (observations * n, N), those of an observation together. Of an
@@ -132,11 +166,11 @@ impl Conditional<'_> {
     /// `rows` rows from row `first` on of what [`Conditional::sample`] gives, for drawing a large number in pieces.
     ///
     /// # Errors
-    /// [`Error::Shape`] where there are not so many, [`Error::Config`] where `n` is 2^31 or more, or so large that the
-    /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] where the device fails.
+    /// [`Error::Shape`] if there are not so many, [`Error::Argument`] if `n` is 2^31 or more, or so large that the
+    /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] if the device fails.
     pub fn sample_rows(&self, n: usize, seed: u64, first: usize, rows: usize) -> Result<Vec<f32>> {
         let Some(group) = u32::try_from(n).ok().filter(|&n| n < 1 << 31) else {
-            return Err(Error::config(
+            return Err(Error::argument(
                 "n",
                 format!("is {n}: at most 2147483647 samples of an observation are possible"),
             ));

@@ -52,7 +52,7 @@ pub(crate) fn samples_to_draw(flow: &Flow, most: usize) -> usize {
 /// comparison and no sample is drawn.
 ///
 /// # Errors
-/// Those of sampling, [`crate::Error::Shape`] where the lengths do not agree.
+/// Those of sampling, [`crate::Error::Shape`] if the lengths do not agree.
 pub(crate) fn describe(
     flow: &Flow,
     training: Option<&TrainingRows>,

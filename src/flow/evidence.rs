@@ -15,14 +15,14 @@ const SHARES: [f64; 14] = [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0
 #[non_exhaustive]
 pub struct Evidence {
     /// Shares of the rows.
-    pub shares: Vec<f64>,
+    pub(crate) shares: Vec<f64>,
     /// The `log p(y)` that this share of the rows is below.
-    pub log_prob: Vec<f64>,
+    pub(crate) log_prob: Vec<f64>,
 }
 
 impl Evidence {
     /// The quantiles of some values of `log p(y)`. None where there is none that is a number.
-    pub fn of(log_prob: &[f32]) -> Option<Self> {
+    pub(crate) fn of(log_prob: &[f32]) -> Option<Self> {
         let mut sorted: Vec<f64> = log_prob.iter().map(|&v| v.into()).filter(|v: &f64| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;

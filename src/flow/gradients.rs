@@ -24,7 +24,7 @@ impl Conditional<'_> {
     /// in training.
     ///
     /// # Errors
-    /// [`Error::Shape`] where `x` has no rows or does not fit the model and the observations.
+    /// [`Error::Shape`] if `x` has no rows or does not fit the model and the observations.
     pub fn loss_gradients(&self, x: &[f32]) -> Result<(f32, Gradients)> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         if rows == 0 {
@@ -41,7 +41,7 @@ impl Conditional<'_> {
     /// (B, N) and `d_log_det` (B). Of a `hint` z is [z_y, z_x], (B, C + N), and log_det the sum over both lanes.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the lengths do not agree.
+    /// [`Error::Shape`] if the lengths do not agree.
     pub fn vjp(&self, x: &[f32], d_z: &[f32], d_log_det: &[f32]) -> Result<Gradients> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let agree = |what: &str, expected, got| match expected == got {

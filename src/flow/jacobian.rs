@@ -12,7 +12,7 @@ impl Flow {
     /// Takes one backward pass over all rows for each column of z.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the length of `x` is not a multiple of N, [`Error::Config`] where the model has
+    /// [`Error::Shape`] if the length of `x` is not a multiple of N, [`Error::WrongKind`] if the model has
     /// conditions.
     pub fn jacobian(&self, x: &[f32]) -> Result<Vec<f32>> {
         self.unconditional()?.jacobian(x)
@@ -22,7 +22,7 @@ impl Flow {
     /// [`Conditional::mean_abs_jacobian`].
     ///
     /// # Errors
-    /// As those of [`Flow::jacobian`], and [`Error::Shape`] where there is no row.
+    /// As those of [`Flow::jacobian`], and [`Error::Shape`] if there is no row.
     pub fn mean_abs_jacobian(&self, x: &[f32]) -> Result<Vec<f64>> {
         self.unconditional()?.mean_abs_jacobian(x)
     }
@@ -35,7 +35,7 @@ impl Conditional<'_> {
     /// Takes one backward pass over all rows for each column of z.
     ///
     /// # Errors
-    /// [`Error::Shape`] where `x` does not fit the model and the observations.
+    /// [`Error::Shape`] if `x` does not fit the model and the observations.
     pub fn jacobian(&self, x: &[f32]) -> Result<Vec<f32>> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let n = self.flow.plan.spec.latent_dim() as usize;
@@ -48,7 +48,7 @@ impl Conditional<'_> {
     /// Entries that the architecture keeps at zero are exactly 0. An entry is NaN if it is NaN for a row.
     ///
     /// # Errors
-    /// As those of [`Conditional::jacobian`], and [`Error::Shape`] where there is no row.
+    /// As those of [`Conditional::jacobian`], and [`Error::Shape`] if there is no row.
     pub fn mean_abs_jacobian(&self, x: &[f32]) -> Result<Vec<f64>> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         if rows == 0 {

@@ -46,7 +46,10 @@ impl Flow {
     pub fn joint(&self) -> Result<Joint<'_>> {
         match self.plan.spec.kind {
             Kind::Hint => Ok(Joint { flow: self }),
-            found => Err(Error::WrongKind { needed: "a `hint`, which alone has a density of its conditions", found }),
+            kind => {
+                let needed = "a `hint`, which alone has a density of its conditions";
+                Err(Error::WrongKind { needed, found: kind.name() })
+            }
         }
     }
 
@@ -61,7 +64,8 @@ impl Joint<'_> {
     /// y.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the lengths do not agree.
+    /// [`Error::Shape`] if the lengths do not agree, [`Error::NotFinite`] naming a value that is no number,
+    /// [`Error::Config`] naming a row outside of the bounds of a column.
     pub fn encode(&self, y: &[f32], x: &[f32]) -> Result<Lanes<Encoded>> {
         let rows = self.joint_rows(y, x)?;
         let inner = self.flow.y.inner(y)?;
@@ -81,25 +85,33 @@ impl Joint<'_> {
         Ok(self.flow.outer(self.flow.decode_lanes(Lanes { y: z_y, x: z_x }, rows)?))
     }
 
-    /// `log p(y, x)` of rows in nats, in the user's units.
+    /// `log p(y, x)` of rows in nats, in the user's units. Outside of the bounds of a column it is minus infinity.
     ///
     /// # Errors
-    /// As those of [`Joint::encode`].
+    /// [`Error::Shape`] and [`Error::NotFinite`], as those of [`Joint::encode`].
     pub fn log_prob(&self, y: &[f32], x: &[f32]) -> Result<Vec<f32>> {
-        let Lanes { y, x } = self.encode(y, x)?;
-        Ok(log_density(&y).into_iter().zip(log_density(&x)).map(|(y, x)| (y + x) as f32).collect())
+        self.joint_rows(y, x)?;
+        let ((y, y_outside), (x, x_outside)) = (self.flow.y.moved_inside(y), self.flow.x.moved_inside(x));
+        let Lanes { y, x } = self.encode(&y, &x)?;
+        let sums = log_density(&y).into_iter().zip(log_density(&x)).map(|(y, x)| (y + x) as f32);
+        let mut densities: Vec<f32> = sums.collect();
+        y_outside.into_iter().chain(x_outside).for_each(|row| densities[row] = f32::NEG_INFINITY);
+        Ok(densities)
     }
 
     /// `log p(y)` of rows y (B, C) in nats, in the user's units: how usual the observations are among those of the
-    /// training.
+    /// training. Outside of the bounds of a column it is minus infinity.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the length is not a multiple of C.
+    /// [`Error::Shape`] if the length is not a multiple of C, [`Error::NotFinite`] naming a value that is no number.
     pub fn log_evidence(&self, y: &[f32]) -> Result<Vec<f32>> {
         let rows = self.flow.whole_rows("y", self.flow.plan.spec.cond_dim, y)?;
-        let mut encoded = self.flow.encode_y(&self.flow.y.inner(y)?, rows)?;
-        add_jacobian(&self.flow.y.given(&[]), y, self.flow.spec().cond_dim, &mut encoded.log_det);
-        Ok(log_density(&encoded).into_iter().map(|density| density as f32).collect())
+        let (y, outside) = self.flow.y.moved_inside(y);
+        let mut encoded = self.flow.encode_y(&self.flow.y.inner(&y)?, rows)?;
+        add_jacobian(&self.flow.y.given(&[]), &y, self.flow.spec().cond_dim, &mut encoded.log_det);
+        let mut densities: Vec<f32> = log_density(&encoded).into_iter().map(|density| density as f32).collect();
+        outside.into_iter().for_each(|row| densities[row] = f32::NEG_INFINITY);
+        Ok(densities)
     }
 
     /// `n` samples of y (n, C) and x (n, N) together. Sample i of a seed is the same whatever `n` is.

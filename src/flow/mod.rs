@@ -3,11 +3,12 @@
 //! A [`Flow`] is a model on a device. It records its programs with the `tape` when they are first used
 //! and speaks in the user's units: row-major `&[f32]` in, `Vec<f32>` out. Of conditional models [`Flow::given`] takes
 //! the conditions, and gives what an unconditional flow has itself; what a `hint` knows of x and y together are methods
-//! of [`Flow`] whose names say `joint` or `evidence`.
+//! of [`Joint`].
 
 mod builder;
 mod conditional;
 pub(crate) mod density;
+mod digest;
 mod evidence;
 mod gradients;
 mod init;
@@ -22,6 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use builder::FlowBuilder;
+pub(crate) use builder::MAX_LOG_SCALE;
 pub use conditional::Conditional;
 pub use evidence::Evidence;
 pub use gradients::Gradients;
@@ -83,15 +85,32 @@ impl fmt::Debug for Flow {
 }
 
 impl Flow {
-    /// Starts a new model of `dim` columns.
+    /// Starts a new unconditional flow z = T(x) of `dim` columns.
     pub fn builder(dim: u32) -> FlowBuilder {
         FlowBuilder::new(dim)
+    }
+
+    /// Starts a new conditional flow z = T(x | y) of `dim` columns x and so many conditions y (docs/model.md, Lanes).
+    pub fn cinn_builder(dim: u32, conditions: u32) -> FlowBuilder {
+        FlowBuilder::from_spec(Spec { kind: Kind::Cinn, dim, cond_dim: conditions, ..Spec::default() })
+    }
+
+    /// Starts a new flow of `dim` columns x and so many conditions y in two lanes, [z_y, z_x] = T(y, x), which knows the joint
+    /// density, the evidence and the posterior (docs/model.md, Lanes).
+    pub fn hint_builder(dim: u32, conditions: u32) -> FlowBuilder {
+        FlowBuilder::from_spec(Spec { kind: Kind::Hint, dim, cond_dim: conditions, ..Spec::default() })
+    }
+
+    /// All but the weights, as a model file has it.
+    pub(crate) fn description(&self) -> ModelFile {
+        let (plan, x, y) = (self.plan.clone(), self.x.clone(), self.y.clone());
+        ModelFile { plan, weights: Vec::new(), x, y, evidence: None, training: None }
     }
 
     /// Reads a model file (docs/model.md, Model file) and puts it on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::Device`] where the device
+    /// [`crate::Error::Io`] or [`crate::Error::Format`] naming the file, [`crate::Error::OutOfMemory`] if the device
     /// cannot hold the model.
     pub fn load(path: impl AsRef<Path>, engine: &Engine) -> Result<Self> {
         Self::from_file(ModelFile::read(path.as_ref())?, engine)
@@ -100,7 +119,7 @@ impl Flow {
     /// Puts a model that is in memory on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where weights, names or standardisation do not fit the plan, [`crate::Error::Device`]
+    /// [`crate::Error::Shape`] if weights, names or standardisation do not fit the plan, [`crate::Error::OutOfMemory`]
     /// where the device cannot hold the model.
     pub(crate) fn from_file(file: ModelFile, engine: &Engine) -> Result<Self> {
         file.check()?;
@@ -121,7 +140,7 @@ impl Flow {
     /// The model with its present weights, as it would be written to a file.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceLost`] where the weights cannot be read back.
+    /// [`crate::Error::DeviceLost`] if the weights cannot be read back.
     pub(crate) fn to_file(&self) -> Result<ModelFile> {
         let mut loaded = self.loaded();
         Ok(ModelFile {
@@ -137,7 +156,7 @@ impl Flow {
     /// Writes the model file atomically.
     ///
     /// # Errors
-    /// [`crate::Error::Exists`] where the file exists and `overwrite` is not set, [`crate::Error::Io`] where it cannot be
+    /// [`crate::Error::Exists`] if the file exists and `overwrite` is [`Overwrite::No`], [`crate::Error::Io`] if it cannot be
     /// written.
     pub fn save(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
         self.to_file()?.write(path.as_ref(), overwrite)
@@ -207,8 +226,9 @@ impl Flow {
     /// z and log-determinant of rows x, row-major (B, N), of an unconditional flow; of others see [`Flow::given`].
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where the length of `x` is not a multiple of N, [`crate::Error::Config`] where the model
-    /// has conditions.
+    /// [`crate::Error::Shape`] if the length of `x` is not a multiple of N, [`crate::Error::WrongKind`] if the model
+    /// has conditions, [`crate::Error::NotFinite`] naming a value that is no number, [`crate::Error::Config`] naming a
+    /// row outside of the bounds of a column.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
         self.unconditional()?.encode(x)
     }
@@ -222,10 +242,10 @@ impl Flow {
     }
 
     /// Log-density of rows x in nats, in the user's units (docs/model.md, Densities):
-    /// `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`.
+    /// `-|z|^2 / 2 - (N / 2) ln(2 pi) + log |det dz/dx|`; minus infinity outside of the bounds of a column.
     ///
     /// # Errors
-    /// As those of [`Flow::encode`].
+    /// [`crate::Error::Shape`], [`crate::Error::WrongKind`] and [`crate::Error::NotFinite`], as those of [`Flow::encode`].
     pub fn log_prob(&self, x: &[f32]) -> Result<Vec<f32>> {
         self.unconditional()?.log_prob(x)
     }
@@ -233,8 +253,8 @@ impl Flow {
     /// `n` samples, row-major (n, N). Sample i of a seed is the same whatever `n` is.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceLost`] where the device fails, [`crate::Error::Config`] where the model has conditions or
-    /// memory cannot hold so many.
+    /// [`crate::Error::WrongKind`] if the model has conditions, [`crate::Error::OutOfMemory`] if memory cannot hold so
+    /// many, [`crate::Error::DeviceLost`] if the device fails.
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f32>> {
         self.sample_from(n, seed, 0)
     }
@@ -255,8 +275,8 @@ impl Flow {
     /// standardised rows, as in training.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where `x` has no rows or its length is not a multiple of N, [`crate::Error::Config`]
-    /// where the model has conditions.
+    /// [`crate::Error::Shape`] if `x` has no rows or its length is not a multiple of N, [`crate::Error::WrongKind`]
+    /// if the model has conditions.
     pub fn loss_gradients(&self, x: &[f32]) -> Result<(f32, Gradients)> {
         self.unconditional()?.loss_gradients(x)
     }
@@ -265,7 +285,7 @@ impl Flow {
     /// `d_z` (B, N) and `d_log_det` (B). `d_z = -z` and `d_log_det = 1` give the gradient of the log-density in x.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] where the lengths do not agree, [`crate::Error::Config`] where the model has conditions.
+    /// [`crate::Error::Shape`] if the lengths do not agree, [`crate::Error::WrongKind`] if the model has conditions.
     pub fn vjp(&self, x: &[f32], d_z: &[f32], d_log_det: &[f32]) -> Result<Gradients> {
         self.unconditional()?.vjp(x, d_z, d_log_det)
     }
@@ -278,8 +298,9 @@ impl Flow {
         if matches!(reserved, Some(Ok(()))) {
             return Ok(());
         }
+        let needed = (rows as u64).checked_mul(4 * columns as u64);
         let what = format!("{rows} samples of {columns} columns do not fit in memory; draw fewer at a time");
-        Err(Error::argument("n", what))
+        Err(Error::OutOfMemory { what, needed, available: None })
     }
 
     /// Runs a program.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::Evidence;
+use super::{Evidence, digest};
 use crate::atomic::{Overwrite, write_atomic};
 use crate::data::columns::units::Units;
 use crate::data::files::open_regular;
@@ -28,7 +28,7 @@ const FORMAT: u32 = 3;
 
 /// A model off the device: its plan, all its weights, and what belongs to its columns.
 #[derive(Clone, Debug)]
-pub struct ModelFile {
+pub(crate) struct ModelFile {
     /// Node tables and weight layout.
     pub plan: Arc<Plan>,
     /// The weight arena; derived weights are recomputed by the programs and may hold anything.
@@ -66,8 +66,8 @@ impl ModelFile {
     /// Reads and checks a model file. Nothing in the file is trusted: sizes are compared before anything is allocated.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
-    pub fn read(path: &Path) -> Result<Self> {
+    /// [`Error::Io`] if it cannot be read, [`Error::Format`] with the key or tensor that is wrong.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
         open_tensors(path)?.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
         Self::parse(&bytes, path)
@@ -80,7 +80,8 @@ impl ModelFile {
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| {
             wrong(format!("is a safetensors file without the metadata key `{KEY}`; it was not written by hintflow"))
         })?;
-        let header: Header = serde_json::from_str(json)
+        let (json, written) = digest::taken_off(json);
+        let header: Header = serde_json::from_str(&json)
             .map_err(|e| wrong(format!("the metadata key `{KEY}` does not describe a model: {e}")))?;
         if header.format > FORMAT {
             let found = header.format;
@@ -100,6 +101,14 @@ impl ModelFile {
             tensors.names().into_iter().filter(|name| name.starts_with("blocks.") && !known(name) && !empty(name));
         if let Some(name) = foreign.min() {
             return Err(wrong(format!("tensor `{name}` is no part of the model that the metadata describes")));
+        }
+        if let Some(written) = written {
+            let data = |name: &str| tensors.tensor(name).map_or(&[][..], |view| view.data());
+            let tensors = plan.layout.tensors.iter().map(|tensor| (tensor.name.as_str(), data(&tensor.name)));
+            if digest::of(&json, tensors) != written {
+                let what = "is damaged: its content is not what was written (its digest differs); take a copy of it";
+                return Err(wrong(what.into()));
+            }
         }
         let mut weights = vec![0.0; plan.layout.len()];
         for tensor in plan.layout.tensors.iter().filter(|t| !t.is_empty()) {
@@ -153,8 +162,8 @@ impl ModelFile {
     /// Writes the file atomically.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the file exists and `overwrite` is not set, [`Error::Io`] where it cannot be written.
-    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+    /// [`Error::Exists`] if the file exists and `overwrite` is [`Overwrite::No`], [`Error::Io`] if it cannot be written.
+    pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
             format: self.x.oldest_format().max(self.y.oldest_format()),
             spec: self.plan.spec.clone(),
@@ -169,14 +178,11 @@ impl ModelFile {
             TensorView::new(Dtype::F32, t.shape.clone(), bytes).map(|view| (t.name.clone(), view))
         });
         let views = views.collect::<Result<Vec<_>, _>>().map_err(|e| Error::format(path, e.to_string()))?;
-        let metadata = Some(HashMap::from([(KEY.to_owned(), json)]));
+        let bytes = |tensor: &Tensor| bytemuck::cast_slice(&self.weights[tensor.range()]);
+        let digest = digest::of(&json, self.plan.layout.tensors.iter().map(|t| (t.name.as_str(), bytes(t))));
+        let metadata = Some(HashMap::from([(KEY.to_owned(), digest::put_on(&json, &digest))]));
         let bytes = safetensors::serialize(views, metadata).map_err(|e| Error::format(path, e.to_string()))?;
         write_atomic(path, overwrite, |file| file.write_all(&bytes))
-    }
-
-    /// A tensor by its name in the model file.
-    pub fn tensor(&self, name: &str) -> Option<&[f32]> {
-        self.plan.layout.tensors.iter().find(|t| t.name == name).map(|t| &self.weights[t.range()])
     }
 }
 
@@ -184,7 +190,7 @@ impl ModelFile {
 /// refused before it is read: it may be of any size.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is something else.
+/// [`Error::Io`] if it cannot be read, [`Error::Format`] if it is something else.
 pub(crate) fn open_tensors(path: &Path) -> Result<File> {
     let (mut file, size) = open_regular(path)?;
     let failed = |e| Error::io("read", path, e);
@@ -385,5 +391,45 @@ mod tests {
         std::fs::write(&path, safetensors::serialize(none, metadata).unwrap()).unwrap();
         let message = ModelFile::read(&path).unwrap_err().to_string();
         assert!(message.contains("describes 6400") && message.contains("the file has"), "{message}");
+    }
+
+    /// Wherever a bit of a file has changed, it is refused or says the same.
+    #[test]
+    fn a_changed_bit_is_no_other_model() {
+        let engine = Engine::cpu_with_threads(1).unwrap();
+        let file = Flow::builder(5).width(4).build(&engine).unwrap().to_file().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.safetensors");
+        file.write(&path, Overwrite::No).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut refused = 0;
+        for i in 0..600 {
+            let bit = (i * 7919 + 13) * 31 % (whole.len() * 8);
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            match ModelFile::parse(&bytes, &path) {
+                Err(_) => refused += 1,
+                Ok(read) => {
+                    let same = (&read.weights, &read.x, &read.y) == (&file.weights, &file.x, &file.y);
+                    assert!(same && read.plan.spec == file.plan.spec, "bit {bit} of {}", whole.len() * 8);
+                }
+            }
+        }
+        assert!(refused > 500, "{refused} of 600");
+    }
+
+    #[test]
+    fn a_file_without_a_digest_is_read() {
+        let engine = Engine::cpu_with_threads(1).unwrap();
+        let file = Flow::builder(3).width(4).build(&engine).unwrap().to_file().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.safetensors");
+        file.write(&path, Overwrite::No).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+        let json = digest::taken_off(&metadata.metadata().as_ref().unwrap()[KEY]).0.into_owned();
+        let tensors = SafeTensors::deserialize(&bytes).unwrap();
+        let without = safetensors::serialize(tensors.tensors(), Some(HashMap::from([(KEY.to_owned(), json)]))).unwrap();
+        assert_eq!(ModelFile::parse(&without, &path).unwrap().weights, file.weights);
     }
 }

@@ -43,13 +43,14 @@ impl Kernel for Add<'_> {
             for group in 0..groups {
                 let (mut low, mut high, mut step) = ([0; LANES], [0; LANES], [numbers.step; LANES]);
                 for i in 0..LANES {
-                    let mut row = numbers.first_row + (at + i) as u64;
+                    // Numbers beyond the last wrap, rather than fail: nobody draws 2^64 samples.
+                    let mut row = numbers.first_row.wrapping_add((at + i) as u64);
                     if numbers.group_rows > 0 {
                         // Behind the last group only padding follows, for which there may be no number.
                         step[i] = step[i].wrapping_add((row / u64::from(numbers.group_rows)) as u32);
                         row %= u64::from(numbers.group_rows);
                     }
-                    let number = row * groups as u64 + group as u64;
+                    let number = row.wrapping_mul(groups as u64).wrapping_add(group as u64);
                     (low[i], high[i]) = (number as u32, (number >> 32) as u32);
                 }
                 let words = philox([low, high, step, [numbers.stream as u32; LANES]], key);

@@ -19,7 +19,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use metric::Metric;
-#[cfg(feature = "cli")]
 pub(crate) use shapes::held_out;
 
 use crate::config::Config;
@@ -163,7 +162,7 @@ pub(crate) fn dataset(config: &Config, model: &ModelFile) -> Result<Dataset> {
 /// run was trained on.
 ///
 /// # Errors
-/// Those of [`dataset`], and [`Error::Format`] where the files hold other rows by now: held-out rows of today may have
+/// Those of [`dataset`], and [`Error::Format`] if the files hold other rows by now: held-out rows of today may have
 /// been trained on.
 pub(crate) fn dataset_of_run(run: &Path, config: &Config, model: &ModelFile) -> Result<Dataset> {
     let data = dataset(config, model)?;
@@ -187,7 +186,7 @@ pub(crate) fn is_read(config: &Config) -> bool {
 /// folder `store`, and read where they are there already.
 ///
 /// # Errors
-/// [`Error::Config`] where the protocol leaves nothing to measure, [`Error::Shape`] where model and data do not fit,
+/// [`Error::Config`] if the protocol leaves nothing to measure, [`Error::Shape`] if model and data do not fit,
 /// [`Error::Io`] and [`Error::Format`] for stored draws, [`Error::DeviceLost`]; and those of `tell`.
 pub(crate) fn measure(
     flow: &Flow,

@@ -21,7 +21,7 @@ use crate::train::{clock, settings_that_matter};
 /// Everything that experiments need.
 pub(super) struct Lab<'a> {
     pub(super) request: &'a Request<'a>,
-    engine: &'a Engine,
+    pub(super) engine: &'a Engine,
     pub(super) watcher: &'a mut dyn Watcher,
     /// UCI data sets whose files cannot be read, and why.
     unreadable: Vec<(Preset, String)>,

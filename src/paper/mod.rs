@@ -18,6 +18,7 @@
 //! interrupted one goes on. So the same command, given again, finishes what was stopped.
 
 mod figure;
+mod filtering;
 mod lab;
 mod model;
 mod page;
@@ -50,13 +51,15 @@ enum Place {
     Table(usize),
     /// In `figure::ALL`.
     Figure(usize),
+    /// The experiment of `filtering`.
+    Filtering,
 }
 
 impl Item {
-    /// Every table, then every figure.
+    /// Every table, every figure, and the filter.
     pub(crate) fn all() -> Vec<Self> {
         let figures = (0..figure::ALL.len()).map(Place::Figure);
-        (0..table::all().len()).map(Place::Table).chain(figures).map(Self).collect()
+        (0..table::all().len()).map(Place::Table).chain(figures).chain([Place::Filtering]).map(Self).collect()
     }
 
     /// The item of that name.
@@ -81,6 +84,7 @@ impl Item {
         match self.0 {
             Place::Table(index) => table::all()[index].name,
             Place::Figure(index) => figure::ALL[index].name,
+            Place::Filtering => filtering::NAME,
         }
     }
 
@@ -89,6 +93,7 @@ impl Item {
         match self.0 {
             Place::Table(index) => table::all()[index].title,
             Place::Figure(index) => figure::ALL[index].title,
+            Place::Filtering => filtering::TITLE,
         }
     }
 
@@ -154,9 +159,9 @@ pub(crate) struct Report {
 /// Trains, measures and writes what is asked for.
 ///
 /// # Errors
-/// [`Error::Config`] where `uci` or `out` is no folder or `out` is a run folder, where no run is asked for or more than
+/// [`Error::Config`] if `uci` or `out` is no folder or `out` is a run folder, where no run is asked for or more than
 /// 1,000, where no model has a part of a name that is asked for, and where `set` has a key that tells models or runs
-/// apart; [`Error::Format`] where the folder holds runs or results with other settings, those of training and
+/// apart; [`Error::Format`] if the folder holds runs or results with other settings, those of training and
 /// measuring. A training that diverges is no error but a result.
 pub(crate) fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dyn Watcher) -> Result<Report> {
     const MOST_RUNS: u64 = 1000;
@@ -173,6 +178,7 @@ pub(crate) fn reproduce(request: &Request<'_>, engine: &Engine, watcher: &mut dy
         let path = match item.0 {
             Place::Table(index) => Some(table_of(&mut lab, &tables[index])?),
             Place::Figure(index) => figure_of(&mut lab, &figure::ALL[index])?,
+            Place::Filtering => filtering::make(&mut lab)?,
         };
         if let Some(path) = path {
             lab.watcher.wrote(&path);
@@ -195,6 +201,7 @@ fn models(request: &Request<'_>, tables: &[table::Table]) -> Vec<Model> {
     let of = |item: &Item| match item.0 {
         Place::Table(index) => tables[index].rows.iter().map(|row| row.model).collect(),
         Place::Figure(index) => (figure::ALL[index].models)(),
+        Place::Filtering => Vec::new(),
     };
     request.items.iter().flat_map(of).collect()
 }

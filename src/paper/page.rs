@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{figure, table};
+use super::{figure, filtering, table};
 use crate::atomic::{Overwrite, write_atomic};
 use crate::error::{Error, Result};
 
@@ -17,8 +17,8 @@ pub(super) fn write(out: &Path) -> Result<PathBuf> {
             let _ = write!(text, "\n#{own}\nFiles: [{0}.md](tables/{0}.md), [{0}.csv](tables/{0}.csv)\n", table.name);
         }
     }
-    for figure in figure::ALL {
-        if let Some(own) = read(&out.join("figures").join(figure.name).with_extension("md"))? {
+    for name in figure::ALL.iter().map(|figure| figure.name).chain([filtering::NAME]) {
+        if let Some(own) = read(&out.join("figures").join(name).with_extension("md"))? {
             let _ = write!(text, "\n#{}", own.replace("](", "](figures/"));
         }
     }

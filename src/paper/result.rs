@@ -41,7 +41,7 @@ impl Measured {
     /// Reads a result; none where there is no file.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Format`] where the file is no result, or one of other settings or another protocol.
+    /// [`Error::Io`], [`Error::Format`] if the file is no result, or one of other settings or another protocol.
     pub(super) fn read(path: &Path, settings: &Value, protocol: &Protocol) -> Result<Option<Self>> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,

@@ -1,7 +1,7 @@
 //! Parameter budgets: the width whose parameter count is nearest to a given number (docs/model.md, Networks).
 
 use super::lane;
-use super::spec::{Mixing, Spec};
+use super::spec::{Mixing, Scale, Spec};
 use crate::error::{Error, Result};
 
 /// Number of trained parameters of `spec`, without making the plan.
@@ -41,6 +41,12 @@ pub(crate) fn maps_of_a_column(spec: &Spec) -> u64 {
     most * u64::from(spec.blocks)
 }
 
+/// The soft clamp with which the log-scales of all affine maps that a column goes through sum up to at most `most`.
+pub(crate) fn scale_within(spec: &Spec, most: f64) -> Scale {
+    let each = most / maps_of_a_column(spec) as f64;
+    Scale::Atan { slope: (each / std::f64::consts::FRAC_PI_2) as f32 }
+}
+
 /// Elements of all mixing matrices.
 fn mixing_weights(spec: &Spec) -> u64 {
     let mixes = (0..spec.blocks).filter(|&b| spec.block_has_mixing(b)).count() as u64;
@@ -51,7 +57,7 @@ fn mixing_weights(spec: &Spec) -> u64 {
 /// The width at which `spec` has as close to `budget` trained parameters as possible; the narrower one on a tie.
 ///
 /// # Errors
-/// [`Error::Config`] where even width 1 has more than twice the budget.
+/// [`Error::Config`] if even width 1 has more than twice the budget.
 pub(crate) fn width_for(spec: &Spec, budget: u64) -> Result<u32> {
     let count = |width| parameters(&Spec { width, ..spec.clone() });
     if count(1) > budget.saturating_mul(2) {

@@ -22,7 +22,7 @@ pub(crate) use stage::{Layer, Link, Net, Node, Stage};
 
 /// The orthogonal mixing of a lane at the head of a block (docs/model.md, Mixing).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mix {
+pub(crate) struct Mix {
     /// First of the columns that it mixes.
     pub first: u32,
     /// Number of columns it mixes.
@@ -37,7 +37,7 @@ pub struct Mix {
 
 /// One block: mixing, then the stages of its couplings in forward order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub(crate) struct Block {
     /// Mixing of each lane before the couplings, in the order of the columns; none where the block has no mixing.
     pub mixes: Vec<Mix>,
     /// The stages that transform all columns together, as indices into [`Plan::stages`].
@@ -49,7 +49,7 @@ pub struct Block {
 /// Stages of the two lanes of a block, apart: for what needs y alone, or x where y is known. They have the weights of
 /// the stages of both together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     /// Stages over the C columns of y, as indices into [`Plan::stages`].
     pub y: Range<usize>,
     /// Stages over the N columns of x, given the y that the block's couplings see.
@@ -58,7 +58,7 @@ pub struct Lanes {
 
 /// Everything that follows from a [`Spec`]: node tables and the layout of the weights.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The choices this plan was made from.
     pub spec: Spec,
     /// Blocks in forward order.
@@ -73,8 +73,8 @@ impl Plan {
     /// Works out the node tables and the weight layout of a model.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] where a field of the spec is out of range or the model would have 2^31 weights or more.
-    pub fn new(spec: &Spec) -> Result<Self> {
+    /// [`crate::Error::Config`] if a field of the spec is out of range or the model would have 2^31 weights or more.
+    pub(crate) fn new(spec: &Spec) -> Result<Self> {
         spec.validate()?;
         // Before anything is built: a header of a broken file may ask for billions of nodes.
         let total = budget::arena_len(spec);
@@ -123,7 +123,7 @@ impl Plan {
     }
 
     /// Every mixing of the model, in block order.
-    pub fn mixes(&self) -> impl Iterator<Item = &Mix> {
+    pub(crate) fn mixes(&self) -> impl Iterator<Item = &Mix> {
         self.blocks.iter().flat_map(|block| &block.mixes)
     }
 }

@@ -12,7 +12,7 @@ use super::stage::{Net, Nets};
 
 /// A named weight tensor of the model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tensor {
+pub(crate) struct Tensor {
     /// Name in the model file (docs/model.md, Model file).
     pub name: String,
     /// Shape, row-major.
@@ -23,24 +23,24 @@ pub struct Tensor {
 
 impl Tensor {
     /// Number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
     /// Whether the tensor has no elements (a network of a node without upper columns).
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Its place in the weight arena.
-    pub fn range(&self) -> Range<usize> {
+    pub(crate) fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.len()
     }
 }
 
 /// The weight arena of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// All tensors of the model file: the trained ones, then the fixed mixing matrices.
     pub tensors: Vec<Tensor>,
     /// P, the number of trained parameters; they come first.
@@ -53,23 +53,18 @@ pub struct Layout {
 
 impl Layout {
     /// Length of the weight arena.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.trained + self.derived + self.fixed
     }
 
-    /// A model has at least one weight.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Length of a gradient arena: trained and derived weights.
-    pub fn gradient_len(&self) -> usize {
+    pub(crate) fn gradient_len(&self) -> usize {
         self.trained + self.derived
     }
 
     /// Where the trained weight matrices of networks lie, in order: what weight decay takes. Neither biases nor
     /// reflections, whose lengths mean nothing.
-    pub fn matrices(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = Range<usize>> {
         let matrices = self.tensors.iter().filter(|t| t.offset < self.trained && t.name.ends_with(".weight"));
         matrices.map(Tensor::range).filter(|range| !range.is_empty())
     }

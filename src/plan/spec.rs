@@ -124,7 +124,7 @@ impl Spline {
     pub const MOST_BINS: u32 = 64;
 
     /// Parameters of a column: K widths, K heights, and the slopes at the K - 1 knots between bins.
-    pub fn parameters(self) -> u32 {
+    pub(crate) fn parameters(self) -> u32 {
         3 * self.bins - 1
     }
 }
@@ -153,7 +153,7 @@ impl Default for Spline {
 
 impl Transform {
     /// What its networks are called in the model file.
-    pub fn networks(self) -> &'static [&'static str] {
+    pub(crate) fn networks(self) -> &'static [&'static str] {
         match self {
             Self::Affine => &["s", "t"],
             Self::Spline(_) => &["spline"],
@@ -161,7 +161,7 @@ impl Transform {
     }
 
     /// Outputs of each network for a column.
-    pub fn outputs(self) -> u32 {
+    pub(crate) fn outputs(self) -> u32 {
         match self {
             Self::Affine => 1,
             Self::Spline(spline) => spline.parameters(),
@@ -173,7 +173,7 @@ impl Transform {
     ///
     /// Of splines the sum is half the work of a chain and about as good: within 0.3 nats on four real tables, in either
     /// direction. Affine maps of a sum would be another model than the paper's.
-    pub fn sums(self) -> bool {
+    pub(crate) fn sums(self) -> bool {
         matches!(self, Self::Spline(_))
     }
 
@@ -252,17 +252,17 @@ const MAX_SIZE: u32 = 1 << 16;
 
 impl Spec {
     /// Hidden width of the networks at recursion level `level` (root: 0): halved per level down to an eighth.
-    pub fn width_at(&self, level: u32) -> u32 {
+    pub(crate) fn width_at(&self, level: u32) -> u32 {
         (self.width >> level.min(3)).max(1)
     }
 
     /// Columns of a training row: the conditions y, then x.
-    pub fn row_columns(&self) -> u32 {
+    pub(crate) fn row_columns(&self) -> u32 {
         self.cond_dim + self.dim
     }
 
     /// Columns that the model transforms together: x, with two lanes [y, x]. As many has z.
-    pub fn latent_dim(&self) -> u32 {
+    pub(crate) fn latent_dim(&self) -> u32 {
         match self.kind {
             Kind::Flow | Kind::Cinn => self.dim,
             Kind::Hint => self.cond_dim + self.dim,
@@ -270,7 +270,7 @@ impl Spec {
     }
 
     /// Conditions that the networks see beside their columns.
-    pub fn given(&self) -> u32 {
+    pub(crate) fn given(&self) -> u32 {
         match self.kind {
             Kind::Flow | Kind::Hint => 0,
             Kind::Cinn => self.cond_dim,
@@ -278,7 +278,7 @@ impl Spec {
     }
 
     /// Whether block `b` begins with a mixing.
-    pub fn block_has_mixing(&self, b: u32) -> bool {
+    pub(crate) fn block_has_mixing(&self, b: u32) -> bool {
         self.mixing != Mixing::None && (b > 0 || self.mix_first)
     }
 
@@ -286,7 +286,7 @@ impl Spec {
     ///
     /// # Errors
     /// [`Error::Config`] naming the key that is out of range.
-    pub fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         let range = |key: &str, value: u32| {
             if value == 0 || value > MAX_SIZE {
                 return Err(Error::config(key, format!("must be between 1 and {MAX_SIZE}, is {value}")));

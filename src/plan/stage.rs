@@ -7,7 +7,7 @@ use super::spec::{ConditionOn, Spec};
 
 /// Offsets of one network Linear, ReLU, Linear, ReLU, Linear in the weight arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Net {
+pub(crate) struct Net {
     /// Weights of the three layers, each row-major `[n_out, n_in]`.
     pub weight: [u32; 3],
     /// Biases of the three layers.
@@ -16,7 +16,7 @@ pub struct Net {
 
 /// The networks of a coupling node: s and t of an affine map, or the one that gives the parameters of a spline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nets {
+pub(crate) enum Nets {
     /// One network.
     One([Net; 1]),
     /// Two of the same shape.
@@ -49,7 +49,7 @@ impl Deref for Nets {
 /// Row numbers (`st`, `hidden_first`, `slot`) count within the stage's buffers, where one row holds one feature of all
 /// samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
+pub(crate) struct Node {
     /// First column read.
     pub upper_first: u32,
     /// Number of columns read (may be 0).
@@ -81,7 +81,7 @@ pub struct Node {
 
 /// Shape of a linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Layer {
+pub(crate) struct Layer {
     /// n_in.
     pub inputs: u32,
     /// n_out.
@@ -90,14 +90,14 @@ pub struct Layer {
 
 impl Node {
     /// The three layers of its networks, the first that runs first.
-    pub fn layers(&self) -> [Layer; 3] {
+    pub(crate) fn layers(&self) -> [Layer; 3] {
         let &Self { hidden, outputs, .. } = self;
         [(self.inputs(), hidden), (hidden, hidden), (hidden, outputs)]
             .map(|(inputs, outputs)| Layer { inputs, outputs })
     }
 
     /// n_in of its networks: upper columns, then conditions (may be 0).
-    pub fn inputs(&self) -> u32 {
+    pub(crate) fn inputs(&self) -> u32 {
         self.upper + self.given
     }
 }
@@ -105,7 +105,7 @@ impl Node {
 /// The parameters that a node has for one of its lower columns, as rows of the stage's `st` buffer: `first`, `first +
 /// step` and so on. Of an affine map these are s and t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub(crate) struct Link {
     /// Row of the first parameter.
     pub first: u32,
     /// Rows from one parameter to the next.
@@ -114,14 +114,14 @@ pub struct Link {
 
 impl Link {
     /// Row of a parameter.
-    pub fn row(self, parameter: u32) -> u32 {
+    pub(crate) fn row(self, parameter: u32) -> u32 {
         self.first + parameter * self.step
     }
 }
 
 /// Nodes whose networks can all run at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// Number of columns that it transforms or passes on.
     pub dim: u32,
     /// Number of conditions that it is given beside them.

@@ -16,8 +16,8 @@ const TOP: f64 = 38.0;
 /// side into `path`.png and `path`.svg: the paper's figure on Fourier shapes.
 ///
 /// # Errors
-/// [`Error::Shape`] where the polygon has fewer than three corners, [`Error::NotFinite`] where a point is no finite
-/// number, [`Error::Io`] where a file cannot be written.
+/// [`Error::Shape`] if the polygon has fewer than three corners, [`Error::NotFinite`] if a point is no finite
+/// number, [`Error::Io`] if a file cannot be written.
 pub(crate) fn approximations(
     path: &Path,
     polygon: &[[f64; 2]],

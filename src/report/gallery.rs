@@ -93,7 +93,7 @@ const MAP: f64 = DOWN as f64 * CELL - 20.0;
 /// Curves that are not finite are left out and counted in the row's title.
 ///
 /// # Errors
-/// [`Error::Shape`] where there is nothing to draw, [`Error::Io`] where a file cannot be written.
+/// [`Error::Shape`] if there is nothing to draw, [`Error::Io`] if a file cannot be written.
 pub(crate) fn gallery(path: &Path, rows: &[GalleryRow], scale: GalleryScale, legend: &[(Ink, &str)]) -> Result<()> {
     let sides: Vec<Side<'_>> = rows.iter().map(|row| Side::new(&row.outlines, ACROSS * DOWN)).collect();
     let mut sorted: Vec<f64> = sides.iter().filter_map(|side| usual_extent(&side.finite)).collect();

@@ -39,7 +39,7 @@ const LIGHTEST: f64 = 0.14;
 /// `labels` is empty, or names the columns of all; neighbours with the same name are one block and labelled once.
 ///
 /// # Errors
-/// [`Error::Shape`] where a map is not square, labels do not fit, or no entry is positive; [`Error::Io`] where a file
+/// [`Error::Shape`] if a map is not square, labels do not fit, or no entry is positive; [`Error::Io`] if a file
 /// cannot be written.
 pub(crate) fn jacobians(path: &Path, maps: &[JacobianMap], labels: &[String]) -> Result<()> {
     for map in maps {

@@ -19,8 +19,10 @@ mod observed;
 mod outlines;
 mod page;
 mod panel;
+mod posteriors;
 mod sensitivity;
 mod table;
+mod tracks;
 
 pub(crate) use approximations::approximations;
 pub(crate) use correlation::{correlation, fourier_blocks};
@@ -30,8 +32,10 @@ pub(crate) use losses::{LossHistory, LossPoint, loss_curves};
 pub(crate) use number::grouped;
 pub(crate) use observed::{cross_axes, lens_diameters, single_precision};
 pub(crate) use outlines::{Outline, Segment, outlines};
+pub(crate) use posteriors::{PosteriorRow, posteriors};
 pub(crate) use sensitivity::{PAPER_OFFSET, sensitivity};
 pub(crate) use table::{marginals, pairs};
+pub(crate) use tracks::{Track, tracks};
 
 #[cfg(test)]
 mod tests;

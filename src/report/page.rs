@@ -12,6 +12,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::file::{base64, finish_svg, png, with_suffix, write};
 use crate::error::Result;
+use crate::printable::printable;
 
 /// Pixels of the PNG per pixel of the page.
 pub(super) const RASTER: u32 = 2;
@@ -247,6 +248,7 @@ impl Page<'_> {
 
     /// Writes text at a point.
     pub(super) fn text(&mut self, text: &str, at: [f64; 2], label: Label) {
+        let text = &one_line(text);
         let font_size = label.size * f64::from(SVG) * SIZE_PER_EM;
         let mut style =
             TextStyle::from((FAMILY, font_size).into_font()).color(&label.color).pos(Pos::new(label.h, label.v));
@@ -338,19 +340,27 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(|c| f64::from(scaled.h_advance(font().glyph_id(c)))).sum()
 }
 
+/// A text without what is no character of XML, or would end a line.
+fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
+
 /// `text`, or as much of its beginning as fits in `width`, with an ellipsis.
 pub(super) fn fit(text: &str, size: f64, width: f64) -> String {
+    let text = &one_line(text);
     if text_width(text, size) <= width {
         return text.to_owned();
     }
-    let mut short = text.to_owned();
-    while short.pop().is_some() {
-        let shown = format!("{}…", short.trim_end());
-        if text_width(&shown, size) <= width {
-            return shown;
-        }
+    let mut left = width - text_width("…", size);
+    let fits = text.char_indices().take_while(|(_, c)| {
+        left -= text_width(c.encode_utf8(&mut [0; 4]), size);
+        left >= 0.0
+    });
+    let end = fits.last().map_or(0, |(at, c)| at + c.len_utf8());
+    match &text[..end] {
+        "" => String::new(),
+        short => format!("{}…", short.trim_end()),
     }
-    String::new()
 }
 
 #[cfg(test)]
@@ -373,6 +383,11 @@ mod tests {
         let short = fit("a rather long name of a column", SMALL, 60.0);
         assert!(short.starts_with("a rat") && short.ends_with('…') && text_width(&short, SMALL) <= 60.0);
         assert_eq!(fit("x", SMALL, 60.0), "x");
+        assert_eq!(fit("x", SMALL, 0.1), "");
+        // In one pass.
+        let long = fit(&"long ".repeat(200_000), SMALL, 60.0);
+        assert!(long.starts_with("long") && text_width(&long, SMALL) <= 60.0);
+        assert_eq!(fit("a\u{1b}b\nc", SMALL, 600.0), "a\\u{1b}b c");
     }
 
     #[test]

@@ -30,8 +30,8 @@ const NAMES: f64 = 120.0;
 /// curve: its rows show no change.
 ///
 /// # Errors
-/// [`Error::Shape`] where `shape` is no Fourier vector, a column does not exist or there is none, or names do not fit;
-/// [`Error::Config`] where a curve is not finite; [`Error::Io`] where a file cannot be written.
+/// [`Error::Shape`] if `shape` is no Fourier vector, a column does not exist or there is none, or names do not fit;
+/// [`Error::Config`] if a curve is not finite; [`Error::Io`] if a file cannot be written.
 pub(crate) fn sensitivity(
     path: &Path,
     shape: &[f32],

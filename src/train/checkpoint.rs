@@ -6,10 +6,12 @@
 //! damage anywhere is seen. Random numbers need no state of their own: they are functions of the seed in the settings
 //! and of the position.
 
+mod store;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ use crate::engine::{DeviceInfo, Skips};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 use crate::plan::{Plan, Spec};
+pub(crate) use store::Store;
+pub(super) use store::name_of;
 
 const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
@@ -33,8 +37,6 @@ const OLDEST: u32 = 2;
 const TENSORS: [&str; 4] = ["weights", "first_moments", "second_moments", "best_weights"];
 /// Those that are there only where they have elements.
 const EXTRAS: [&str; 2] = ["averages", "good_weights"];
-/// How many checkpoints are kept.
-const KEPT: usize = 2;
 
 /// A checkpoint in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +128,7 @@ impl Checkpoint {
     /// gone.
     ///
     /// # Errors
-    /// [`Error::Config`] where the spec is out of range, [`Error::Shape`] where the weights are those of another model.
+    /// [`Error::Config`] if the spec is out of range, [`Error::Shape`] if the weights are those of another model.
     pub(crate) fn model(&self) -> Result<ModelFile> {
         let plan = Plan::new(&self.about.spec)?;
         // Weights may also be remembered for a cool-down to go back to.
@@ -159,7 +161,7 @@ impl Checkpoint {
     /// Writes the file atomically over what may be there.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be written.
+    /// [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let wrong = |e: String| Error::format(path, e);
         let state = &self.state;
@@ -196,7 +198,7 @@ impl Checkpoint {
     /// Reads and checks a file. Nothing in it is trusted before its digest is right.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be read, [`Error::Format`] where it is damaged or no checkpoint.
+    /// [`Error::Io`] if it cannot be read, [`Error::Format`] if it is damaged or no checkpoint.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         let damaged = |why: String| Error::format(path, format!("is damaged or no checkpoint of hintflow ({why})"));
@@ -265,92 +267,6 @@ fn digest<'a>(json: &str, tensors: impl Iterator<Item = &'a [u8]>) -> String {
         hash.update(bytes);
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The checkpoints of a run: the last two, one file each.
-#[derive(Clone, Debug)]
-pub(crate) struct Store {
-    folder: PathBuf,
-}
-
-impl Store {
-    /// The checkpoints in a folder, which need not exist.
-    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
-    }
-
-    /// Writes a checkpoint and removes those before the last two, and any of later steps: the training has gone back from
-    /// there. Returns its file.
-    ///
-    /// # Errors
-    /// [`Error::Io`] where it cannot be written.
-    pub(crate) fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf> {
-        std::fs::create_dir_all(&self.folder).map_err(|e| Error::io("create", &self.folder, e))?;
-        let now = checkpoint.state.position.step;
-        let path = self.folder.join(format!("step-{now:08}.safetensors"));
-        checkpoint.write(&path)?;
-        let (files, later): (Vec<_>, Vec<_>) = self.files()?.into_iter().partition(|(step, _)| *step <= now);
-        for (_, old) in files.into_iter().rev().skip(KEPT).chain(later) {
-            // One too many does no harm.
-            let _ = std::fs::remove_file(old);
-        }
-        Ok(path)
-    }
-
-    /// The files by step, oldest first.
-    ///
-    /// # Errors
-    /// [`Error::Io`] where the folder cannot be read.
-    pub(crate) fn files(&self) -> Result<Vec<(u64, PathBuf)>> {
-        let entries = match std::fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::io("read", &self.folder, e)),
-        };
-        let step = |path: &Path| {
-            let name = path.file_name()?.to_str()?;
-            name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse::<u64>().ok()
-        };
-        let paths = entries.filter_map(|entry| entry.ok().map(|e| e.path()));
-        let mut files: Vec<_> = paths.filter_map(|path| step(&path).map(|step| (step, path))).collect();
-        files.sort();
-        Ok(files)
-    }
-
-    /// The newest checkpoint that is whole, its file, and why newer ones were passed over. None where there are none.
-    ///
-    /// # Errors
-    /// [`Error::Format`] with all files where none is whole.
-    pub(crate) fn latest(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<Error>)>> {
-        let mut passed_over = Vec::new();
-        for (_, path) in self.files()?.into_iter().rev() {
-            match Checkpoint::read(&path) {
-                Ok(checkpoint) => return Ok(Some((checkpoint, path, passed_over))),
-                Err(error) => passed_over.push(error),
-            }
-        }
-        if passed_over.is_empty() {
-            return Ok(None);
-        }
-        let list: Vec<_> = passed_over.iter().map(Error::to_string).collect();
-        let what = format!(
-            "no checkpoint is whole, so the run cannot go on; start it again: hintflow train --config {} ({})",
-            self.folder.with_file_name("config.toml").display(),
-            list.join("; ")
-        );
-        Err(Error::format(&self.folder, what))
-    }
-
-    /// Removes all checkpoints.
-    ///
-    /// # Errors
-    /// [`Error::Io`] where a file cannot be removed.
-    pub(crate) fn clear(&self) -> Result<()> {
-        for (_, path) in self.files()? {
-            std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

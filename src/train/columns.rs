@@ -35,14 +35,20 @@ const PREFIX: &str = "given.";
 pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Result<(Table, RowColumns)> {
     let data = &config.data;
     let chosen = data.columns.as_ref().map(|columns| columns.0.as_slice());
+    let text = data.text();
     let modelled = || match chosen {
-        Some(columns) => Table::read_columns(path, columns),
-        None => Table::read(path),
+        Some(columns) => Table::read_columns_with(path, columns, &text),
+        None => Table::read_with(path, &text),
     };
     let (y, x, given) = match &data.given {
         None => (None, modelled()?, path),
         Some(Given::File(given)) => {
-            let (y, x) = (Table::read(given)?, modelled()?);
+            let (y, x) = (Table::read_with(given, &text)?, modelled()?);
+            if y.left_out() + x.left_out() > 0 {
+                let what = "leaves out rows, but the conditions are in a file of their own, whose rows would no longer belong \
+                            to those of the data; put both in one file";
+                return Err(Error::config("data.missing", what));
+            }
             if y.rows != x.rows {
                 let what = format!(
                     "has {} rows, but {} has {}: every row needs the conditions of its own",
@@ -55,7 +61,7 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
             (Some(y), x, given.as_path())
         }
         Some(Given::Columns(given)) => {
-            let parts = Table::read_parts(path, &given.0, chosen)?;
+            let parts = Table::read_parts(path, &given.0, chosen, &text)?;
             (Some(parts.given), parts.modelled, path)
         }
     };
@@ -75,6 +81,7 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
 }
 
 /// Rows in memory: conditions, where the settings name some, come first.
+#[cfg(test)]
 pub(super) fn in_memory(config: &Config, table: Table) -> Result<(Table, RowColumns)> {
     match &config.data.given {
         Some(Given::Columns(given)) => {

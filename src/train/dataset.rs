@@ -10,7 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use crate::config::{Config, CouplingKind, Preset, Train, preset};
 use crate::data::Shapes;
-use crate::data::columns::units::{ColumnSetting, Conditioned, Units, Wishes};
+use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
 use crate::data::{TEST_FIRST_ROW, Table, table};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
@@ -18,7 +18,10 @@ use crate::flow::{Lanes, ModelFile};
 use crate::plan::Kind;
 use crate::rng::{self, Stream};
 
-/// Training and held-out rows in the units of the networks, and where they come from.
+/// Rows to train on and rows that judge the training (validation), in the units of the networks, and the way there.
+///
+/// [`Dataset::from_rows`] begins one, [`Dataset::flow`] makes the builder of a flow for it. So a flow cannot be trained with rows
+/// of other units than its own: its transforms are the data's, and nobody else can set them.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// Training rows [y, x], row-major (rows, C + N), in the units of the networks.
@@ -54,8 +57,8 @@ impl Dataset {
     /// units stay with it.
     ///
     /// # Errors
-    /// Those of reading a table, and [`Error::Config`] where settings do not fit the rows.
-    pub fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
+    /// Those of reading a table, and [`Error::Config`] if settings do not fit the rows.
+    pub(crate) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
         Rows::load(config, init)?.prepare(config, init)
     }
 
@@ -63,8 +66,9 @@ impl Dataset {
     /// `test` may be left out.
     ///
     /// # Errors
-    /// [`Error::Config`] where settings do not fit the rows, [`Error::Shape`] where the tables differ in columns.
-    pub fn from_tables(config: &Config, name: &str, train: Table, test: Option<Table>) -> Result<Self> {
+    /// [`Error::Config`] if settings do not fit the rows, [`Error::Shape`] if the tables differ in columns.
+    #[cfg(test)]
+    pub(crate) fn from_tables(config: &Config, name: &str, train: Table, test: Option<Table>) -> Result<Self> {
         if let Some(got) = test.as_ref().map(Table::dim).filter(|&dim| dim != train.dim()) {
             return Err(Error::Shape { what: "columns of the held-out rows".into(), expected: train.dim(), got });
         }
@@ -81,28 +85,29 @@ impl Dataset {
             split: None,
             file: None,
             notes,
+            choices: Vec::new(),
         };
         rows.prepare(config, None)
     }
 
     /// Columns of a row, C + N.
-    pub fn row_columns(&self) -> usize {
+    pub(crate) fn row_columns(&self) -> usize {
         self.cond_dim + self.dim
     }
 
     /// Number of training rows.
-    pub fn train_rows(&self) -> usize {
+    pub(crate) fn train_rows(&self) -> usize {
         self.train.len() / self.row_columns()
     }
 
     /// Number of held-out rows.
-    pub fn test_rows(&self) -> usize {
+    pub(crate) fn test_rows(&self) -> usize {
         self.test.len() / self.row_columns()
     }
 
     /// Some rows in the user's units, to compare samples with: training rows, at most `most`, spread over all of them,
     /// as a table may be sorted.
-    pub fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
+    pub(crate) fn some_rows(&self, most: usize) -> Lanes<Vec<f32>> {
         let mut lanes = Lanes::<Vec<f32>>::default();
         let apart = self.train_rows().div_ceil(most.max(1)).max(1);
         for row in self.train.chunks_exact(self.row_columns()).step_by(apart) {
@@ -114,14 +119,14 @@ impl Dataset {
     }
 
     /// Rows of both lanes in the user's units.
-    pub fn outer(&self, rows: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
+    pub(crate) fn outer(&self, rows: Lanes<Vec<f32>>) -> Lanes<Vec<f32>> {
         rows.outer(Lanes { y: &self.y, x: &self.x })
     }
 
     /// Settings with what depends on the number of rows: the batch and the batches of an epoch, dropout and decay.
     ///
     /// # Errors
-    /// [`Error::Config`] where a batch has more rows than there are, or a training more steps than can be counted.
+    /// [`Error::Config`] if a batch has more rows than there are, or a training more steps than can be counted.
     pub(crate) fn resolve(&self, train: &Train, coupling: CouplingKind) -> Result<Train> {
         let rows = self.train_rows() as u64;
         let batch = train.batch.unwrap_or_else(|| preset::batch_for(rows, coupling));
@@ -179,6 +184,8 @@ pub(super) struct Rows {
     /// Name of the file that they are rows of.
     file: Option<String>,
     notes: Vec<String>,
+    /// What was assumed of the file.
+    choices: Vec<String>,
 }
 
 impl Rows {
@@ -202,13 +209,19 @@ impl Rows {
     /// Brings the rows to the units of the networks, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
         let settings = self.columns.settings(config)?;
-        self.prepare_with(config, settings, init)
+        self.prepare_with(config, settings, init, Gains::Clear)
     }
 
     /// The same with what is said of each column; empty if nothing is.
-    fn prepare_with(self, config: &Config, settings: Vec<ColumnSetting>, init: Option<&ModelFile>) -> Result<Dataset> {
+    fn prepare_with(
+        self,
+        config: &Config,
+        settings: Vec<ColumnSetting>,
+        init: Option<&ModelFile>,
+        gains: Gains,
+    ) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes } = self;
+        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes, mut choices } = self;
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
@@ -231,7 +244,6 @@ impl Rows {
             return Err(outside.into());
         }
         let [y, x] = units.split_at(cond_dim);
-        let mut choices = Vec::new();
         let x = match init {
             Some(file) if file.x.regression.is_some() && !config.data.regression => {
                 let what = "is false, but the model to start from takes a regression off its columns; leave it out";
@@ -239,7 +251,7 @@ impl Rows {
             }
             Some(file) => Units { regression: file.x.regression.clone(), ..x },
             None if config.data.regression => {
-                let (x, regressed) = x.regressed(dim, &y, cond_dim, &train)?;
+                let (x, regressed) = x.regressed(dim, &y, cond_dim, &train, gains)?;
                 choices.extend(notes::of_regression(&regressed, &columns));
                 x
             }
@@ -353,6 +365,7 @@ fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
         split: None,
         file: None,
         notes: Vec::new(),
+        choices: Vec::new(),
     })
 }
 
@@ -399,6 +412,7 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
     let mut notes: Vec<String> = table.coarse_note().into_iter().collect();
+    let choices = table.assumed().to_vec();
     if held_out == 0 && share > 0.0 {
         notes.push("too few rows to hold any out: there is no test loss".into());
     }
@@ -408,7 +422,7 @@ fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
     let (train, test) = split(table, rows, held_out, &is_held_out);
     let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes })
+    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes, choices })
 }
 
 /// How many of `rows` rows a share is. A table of one row trains, too: nothing is held out of it.

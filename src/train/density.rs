@@ -27,7 +27,7 @@ const EVIDENCE_ROWS: usize = 100_000;
 ///
 /// # Errors
 /// [`crate::Error::DeviceLost`].
-pub(super) fn remember(flow: &Flow, data: &Dataset, noise: f64) -> Result<TrainingRows> {
+pub(crate) fn remember(flow: &Flow, data: &Dataset, noise: f64) -> Result<TrainingRows> {
     let training = training_rows(data, noise);
     let evidence = match flow.spec().kind {
         Kind::Hint => Evidence::of(&flow.joint()?.log_evidence(&data.some_rows(EVIDENCE_ROWS).y)?),

@@ -43,8 +43,8 @@ fn losses(metrics: &Path, plots: &Path, kept: Option<Kept>) -> Result<()> {
     let point = |r: &metrics::EpochReport| LossPoint {
         epoch: r.epoch as f64,
         train: r.train_loss,
-        test: r.test_loss,
-        learning_rate: r.lr,
+        test: r.validation_loss,
+        learning_rate: r.learning_rate,
     };
     create(plots)?;
     // The last epoch needs no mark.

@@ -13,10 +13,10 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::checkpoint::{Checkpoint, Store};
+use super::checkpoint::{self, Checkpoint, Store};
 use super::{Dataset, clock, manifest};
 use crate::atomic::Overwrite;
-use crate::atomic::remove_temporaries;
+use crate::atomic::{is_temporary, remove_temporaries};
 use crate::config::{Config, preset};
 use crate::error::{Error, Result};
 use crate::flow::{ModelFile, open_tensors};
@@ -29,11 +29,12 @@ pub(crate) struct RunFolder {
 }
 
 /// Files that a run writes at the top of its folder.
-const FILES: [&str; 4] = [CONFIG, MANIFEST, "metrics.csv", MODEL];
+const FILES: [&str; 4] = [CONFIG, MANIFEST, METRICS, MODEL];
 const MANIFEST: &str = "manifest.json";
 const CONFIG: &str = "config.toml";
 pub(crate) const MODEL: &str = "model.safetensors";
 const CHECKPOINTS: &str = "checkpoints";
+const METRICS: &str = "metrics.csv";
 const LOCK: &str = "lock";
 const PLOTS: &str = "plots";
 
@@ -68,7 +69,7 @@ impl RunFolder {
     /// Fails as [`RunFolder::create`] would, before any work is spent.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Format`] where it is a file.
+    /// [`Error::Exists`] if the folder is not empty and `overwrite` is [`Overwrite::No`], [`Error::Format`] if it is a file.
     pub(crate) fn check(path: &Path, overwrite: Overwrite) -> Result<()> {
         match std::fs::read_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -78,22 +79,22 @@ impl RunFolder {
             }
             Err(e) => Err(Error::io("read", path, e)),
             Ok(mut entries) => match entries.next() {
-                Some(_) if !overwrite.is_allowed() => Err(Error::Exists { path: path.into() }),
+                Some(_) if !overwrite.is_allowed() && !is_unbegun(path) => Err(Error::Exists { path: path.into() }),
                 _ => Ok(()),
             },
         }
     }
 
-    /// Makes a folder for a new run. With `overwrite` a folder may hold something: files of an earlier run, pictures too,
+    /// Makes a folder for a new run. With [`Overwrite::Yes`] a folder may hold something: files of an earlier run, pictures too,
     /// are removed, others stay.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the folder is not empty and `overwrite` is not set, [`Error::Io`] where it cannot be made or
+    /// [`Error::Exists`] if the folder is not empty and `overwrite` is [`Overwrite::No`], [`Error::Io`] if it cannot be made or
     /// another process trains into it.
     pub(crate) fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
         Self::check(path, overwrite)?;
         let folder = Self::lock(path)?;
-        if !overwrite.is_allowed() && folder.holds_something()? {
+        if !overwrite.is_allowed() && !is_unbegun(path) {
             // Another process was faster, and is done already.
             return Err(Error::Exists { path: path.into() });
         }
@@ -137,7 +138,7 @@ impl RunFolder {
     /// Takes the folder of an earlier run.
     ///
     /// # Errors
-    /// [`Error::Format`] where it is no run folder, [`Error::Io`] where another process trains into it.
+    /// [`Error::Format`] if it is no run folder, [`Error::Io`] if another process trains into it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::is_run(path)?;
         Self::lock(path)
@@ -146,7 +147,7 @@ impl RunFolder {
     /// Whether a folder holds a run.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is no such folder, [`Error::Format`] where it is no run folder.
+    /// [`Error::Io`] if there is no such folder, [`Error::Format`] if it is no run folder.
     pub(crate) fn is_run(path: &Path) -> Result<()> {
         std::fs::metadata(path).map_err(|e| Error::io("read", path, e))?;
         if path.join(CONFIG).is_file() {
@@ -157,7 +158,11 @@ impl RunFolder {
         Err(Error::format(path, format!("is not a run folder: it holds no {CONFIG}{hint}")))
     }
 
-    fn lock(path: &Path) -> Result<Self> {
+    /// Takes a folder, which is made if need be.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if another process has it, [`Error::Io`] if it cannot be made.
+    pub(crate) fn lock(path: &Path) -> Result<Self> {
         let checkpoints = path.join(CHECKPOINTS);
         std::fs::create_dir_all(&checkpoints).map_err(|e| Error::io("create", &checkpoints, e))?;
         let name = checkpoints.join(LOCK);
@@ -174,16 +179,6 @@ impl RunFolder {
         // Whoever wrote these is gone, or the lock would be his.
         [path.to_owned(), checkpoints, path.join(PLOTS)].iter().for_each(|folder| remove_temporaries(folder));
         Ok(Self { path: path.into(), _lock: file })
-    }
-
-    /// Whether there is more than the lock.
-    fn holds_something(&self) -> Result<bool> {
-        let names = |folder: &Path| -> Result<Vec<_>> {
-            let entries = std::fs::read_dir(folder).map_err(|e| Error::io("read", folder, e))?;
-            Ok(entries.filter_map(|entry| entry.ok().map(|e| e.file_name())).collect())
-        };
-        Ok(names(&self.path)?.iter().any(|name| name != CHECKPOINTS)
-            || names(&self.path.join(CHECKPOINTS))?.iter().any(|name| name != LOCK))
     }
 
     /// The folder itself.
@@ -203,7 +198,7 @@ impl RunFolder {
 
     /// One line per epoch.
     pub(crate) fn metrics(&self) -> PathBuf {
-        self.path.join("metrics.csv")
+        self.path.join(METRICS)
     }
 
     /// The trained model.
@@ -228,6 +223,19 @@ fn files_of(run: &Path) -> impl Iterator<Item = PathBuf> {
     FILES.into_iter().map(str::to_owned).chain(pictures).map(move |name| run.join(name))
 }
 
+/// Whether a folder holds nothing, or nothing but what a start leaves that failed before its settings were written.
+fn is_unbegun(run: &Path) -> bool {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));
+        // What cannot be read is something.
+        names.map(Result::unwrap_or_default).filter(|name| !is_temporary(name)).collect()
+    };
+    let checkpoints = run.join(CHECKPOINTS);
+    names(run).iter().all(|name| [METRICS, CHECKPOINTS].contains(&name.as_str()))
+        && names(&checkpoints).iter().all(|name| [LOCK, &checkpoint::name_of(0)].contains(&name.as_str()))
+}
+
 /// The settings of a run folder.
 pub(crate) fn config_of(run: &Path) -> PathBuf {
     run.join(CONFIG)
@@ -249,7 +257,7 @@ pub(crate) fn read_model(run: &Path) -> Result<ModelFile> {
 /// The file that RUN on the command line means: a model file or a checkpoint itself, or the model of a run folder.
 ///
 /// # Errors
-/// [`Error::Io`] where there is neither, [`Error::Format`] where a run has no model yet.
+/// [`Error::Io`] if there is neither, [`Error::Format`] if a run has no model yet.
 pub(crate) fn model_of(run: &Path) -> Result<PathBuf> {
     let metadata = std::fs::metadata(run).map_err(|e| Error::io("read", run, e))?;
     if metadata.is_file() {
@@ -331,6 +339,12 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("a/b");
         drop(RunFolder::create(&path, Overwrite::No).unwrap());
+        // A start that failed before its settings were written is no run.
+        for left in ["metrics.csv", "checkpoints/step-00000000.safetensors", "checkpoints/.hintflow-1-1.tmp"] {
+            std::fs::write(path.join(left), "x").unwrap();
+        }
+        drop(RunFolder::create(&path, Overwrite::No).unwrap());
+        std::fs::write(path.join("config.toml"), "x").unwrap();
         assert!(matches!(RunFolder::create(&path, Overwrite::No), Err(Error::Exists { .. })));
         std::fs::create_dir(path.join("plots")).unwrap();
         let own = [
@@ -364,12 +378,12 @@ mod tests {
     fn a_folder_that_was_filled_meanwhile_is_seen_under_the_lock() {
         let top = tempfile::tempdir().unwrap();
         let held = RunFolder::create(top.path(), Overwrite::No).unwrap();
-        assert!(!held.holds_something().unwrap());
+        assert!(is_unbegun(top.path()));
         std::fs::write(held.model(), "").unwrap();
-        assert!(held.holds_something().unwrap());
+        assert!(!is_unbegun(top.path()));
         std::fs::remove_file(held.model()).unwrap();
         std::fs::write(top.path().join("checkpoints/step-00000007.safetensors"), "").unwrap();
-        assert!(held.holds_something().unwrap());
+        assert!(!is_unbegun(top.path()));
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Manifest {
     /// Writes the file atomically over what may be there.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be written.
+    /// [`Error::Io`] if it cannot be written.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self).map_err(|e| Error::format(path, e.to_string()))?;
         write_atomic(path, Overwrite::Yes, |file| writeln!(file, "{json}"))
@@ -75,6 +75,8 @@ impl Manifest {
 
 /// Status of a run that did all that its settings ask for.
 pub(super) const FINISHED: &str = "finished";
+/// The same of one whose pictures could not all be drawn: to resume it tries again.
+pub(super) const UNDRAWN: &str = "finished, but for pictures";
 /// Status of a run whose loss became no number.
 pub(super) const DIVERGED: &str = "diverged";
 

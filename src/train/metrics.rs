@@ -16,13 +16,13 @@ pub struct EpochReport {
     pub step: u64,
     /// Mean of the losses read in this epoch, in nats: of noisy batches, in the units of the networks.
     pub train_loss: f64,
-    /// Mean loss of the held-out rows, in the units of the networks.
-    pub test_loss: Option<f64>,
-    /// Mean log-density of the held-out rows per dimension, without the normal distribution's constant (the paper's
+    /// Mean loss of the validation rows, in the units of the networks.
+    pub validation_loss: Option<f64>,
+    /// Mean log-density of the validation rows per dimension, without the normal distribution's constant (the paper's
     /// LL).
     pub ll: Option<f64>,
     /// Learning rate of the epoch, of its last step where it changes from step to step.
-    pub lr: f64,
+    pub learning_rate: f64,
     /// Training rows per second, without scoring and saving.
     pub rows_per_s: f64,
 }
@@ -32,8 +32,8 @@ const HEADER: &str = "epoch,step,train_loss,test_loss,ll,lr,rows_per_s";
 impl EpochReport {
     fn line(&self) -> String {
         let optional = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
-        let (test, ll) = (optional(self.test_loss), optional(self.ll));
-        let Self { epoch, step, train_loss, lr, rows_per_s, .. } = self;
+        let (test, ll) = (optional(self.validation_loss), optional(self.ll));
+        let Self { epoch, step, train_loss, learning_rate: lr, rows_per_s, .. } = self;
         format!("{epoch},{step},{train_loss},{test},{ll},{lr},{rows_per_s:.0}\n")
     }
 
@@ -45,9 +45,9 @@ impl EpochReport {
             epoch: epoch.parse().ok()?,
             step: step.parse().ok()?,
             train_loss: train_loss.parse().ok()?,
-            test_loss: optional(test_loss)?,
+            validation_loss: optional(test_loss)?,
             ll: optional(ll)?,
-            lr: lr.parse().ok()?,
+            learning_rate: lr.parse().ok()?,
             rows_per_s: rows_per_s.parse().ok()?,
         })
     }
@@ -105,7 +105,7 @@ impl Metrics {
 /// The epochs recorded in a `metrics.csv`, up to the first line that cannot be read.
 ///
 /// # Errors
-/// [`Error::Io`] where the file cannot be read.
+/// [`Error::Io`] if the file cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<EpochReport>> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
     Ok(parse(&text, u64::MAX).1)
@@ -144,9 +144,9 @@ mod tests {
             epoch,
             step: 10 * epoch,
             train_loss: 1.0 / 3.0,
-            test_loss,
+            validation_loss: test_loss,
             ll: None,
-            lr: 0.01,
+            learning_rate: 0.01,
             rows_per_s: 1234.0,
         }
     }

@@ -47,12 +47,9 @@ pub use training_loop::Progress;
 #[cfg(feature = "cli")]
 pub(crate) use belongs::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
+pub(crate) use kept::Kept;
 pub(crate) use score::held_out_score;
+pub(crate) use training_loop::{State, TrainingLoop};
 
 #[cfg(test)]
-pub(crate) use {
-    best::Best,
-    cooldown::Cooldown,
-    kept::Kept,
-    training_loop::{Retries, State, TrainingLoop},
-};
+pub(crate) use {best::Best, cooldown::Cooldown, training_loop::Retries};

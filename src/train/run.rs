@@ -19,7 +19,7 @@ use super::metrics::{EpochReport, Metrics};
 use super::training_loop::TrainingLoop;
 use super::verdict::{already_finished, worse_at_the_end};
 use crate::Overwrite;
-use crate::config::{Config, Layers, Memory};
+use crate::config::{Config, Given, Layers, Memory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
@@ -80,7 +80,7 @@ pub(crate) fn settings(layers: &Layers) -> Result<Config> {
 /// The settings of a run that is to be resumed.
 ///
 /// # Errors
-/// [`Error::Format`] where `path` is no run folder, those of reading settings.
+/// [`Error::Format`] if `path` is no run folder, those of reading settings.
 pub(crate) fn settings_of(path: &Path) -> Result<Config> {
     RunFolder::is_run(path)?;
     let mut layers = Layers::new();
@@ -94,11 +94,12 @@ pub(crate) fn settings_of(path: &Path) -> Result<Config> {
 }
 
 /// Goes on with a training from its newest whole checkpoint; from its beginning, where it was stopped before the first.
-/// One that has nothing left to do says so. `config` is [`settings_of`] the folder, with changes in its table `run` and
-/// of `train.patience` only, the latter where it does not cool down.
+/// One that has nothing left to do says so. `config` is [`settings_of`] the folder, with changes in its table `run`, of
+/// `train.patience` where it does not cool down, and of the files that hold the same rows; where these are now is written
+/// down.
 ///
 /// # Errors
-/// [`Error::Format`] where the checkpoint belongs to another model, other data or other settings; those of [`start`].
+/// [`Error::Format`] if the checkpoint belongs to another model, other data or other settings; those of [`start`].
 pub(crate) fn resume(
     path: &Path,
     mut config: Config,
@@ -113,7 +114,7 @@ pub(crate) fn resume(
     if is_done && manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
         let state = found.as_ref().map(|(checkpoint, ..)| &checkpoint.state);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
-        let scores = last.and_then(|report| report.test_loss.zip(report.ll));
+        let scores = last.and_then(|report| report.validation_loss.zip(report.ll));
         let kept = state
             .map(|state| {
                 Kept::of(state.position.epoch, state.best.as_ref(), state.cooldown, &config.train, || Ok(scores))
@@ -131,12 +132,15 @@ pub(crate) fn resume(
         None => config.model.init.as_deref().map(read_model).transpose()?,
     };
     // Rows that a checkpoint belongs to are those it was trained on, which is told below.
-    let rows = Rows::load(&config, init.as_ref().filter(|_| found.is_none()))?;
+    let rows = Rows::load(&config, init.as_ref().filter(|_| found.is_none())).map_err(|e| gone(e, &config))?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
             observer.warning(&format!("{error}; going on from the one before it"));
         }
         belongs(checkpoint, file, &config, &rows)?;
+    }
+    if found.is_some() {
+        remember_files(path, &config)?;
     }
     let data = rows.prepare(&config, init.as_ref())?;
     let flow = model(&mut config, &data, init, engine)?;
@@ -165,11 +169,37 @@ pub(crate) fn resume(
     run.train(observer)
 }
 
+/// Of a file with rows that is no longer where it was: which setting says where it is.
+fn gone(error: Error, config: &Config) -> Error {
+    let Error::Io { path, cause, .. } = &error else { return error };
+    let of =
+        [("data.path", config.data.path.as_deref()), ("data.given", config.data.given.as_ref().and_then(Given::file))];
+    match of.into_iter().find(|(_, file)| *file == Some(path)) {
+        Some((key, _)) if cause.kind() == std::io::ErrorKind::NotFound => {
+            let what = format!("is no longer there; say where its rows are now: --set {key}=FILE");
+            Error::format(path, what)
+        }
+        _ => error,
+    }
+}
+
+/// Writes down where the files of a run are now, if they have moved.
+fn remember_files(run: &Path, config: &Config) -> Result<()> {
+    let mut before = settings_of(run)?;
+    if (&before.data.path, &before.data.given) == (&config.data.path, &config.data.given) {
+        return Ok(());
+    }
+    before.data.path.clone_from(&config.data.path);
+    before.data.given.clone_from(&config.data.given);
+    let text = before.to_toml()?;
+    crate::atomic::write_atomic(&folder::config_of(run), Overwrite::Yes, |file| file.write_all(text.as_bytes()))
+}
+
 /// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is
 /// written and no device is used.
 ///
 /// # Errors
-/// Those of reading data and model, [`Error::Config`] where settings do not fit the data.
+/// Those of reading data and model, [`Error::Config`] if settings do not fit the data.
 pub(crate) fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
     absolute(config)?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;
@@ -276,9 +306,11 @@ impl Run<'_> {
                 Err(error) => observer.warning(&error.to_string()),
             }
         }
-        self.pictures(observer, kept);
+        observer.saved();
+        let drawn = self.pictures(observer, kept);
         let density = training.and_then(|training| self.density(observer, &training));
         manifest.status = match &result {
+            Ok(true) if !drawn => manifest::UNDRAWN,
             Ok(true) => manifest::FINISHED,
             Ok(false) => "interrupted",
             Err(Error::Diverged { .. }) => manifest::DIVERGED,
@@ -430,13 +462,12 @@ impl Run<'_> {
         }
     }
 
-    /// Pictures are an extra: where they fail, the run does not.
-    fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) {
-        #[cfg(feature = "cli")]
-        if let Err(error) = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept) {
-            observer.warning(&format!("not all pictures could be drawn: {error}"));
+    /// Pictures are an extra: where they fail, the run does not. Whether all could be drawn.
+    fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) -> bool {
+        let drawn = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept);
+        if let Err(error) = &drawn {
+            observer.warning(&format!("not all pictures could be drawn: {error}; to try again, resume the run"));
         }
-        #[cfg(not(feature = "cli"))]
-        let _ = (observer, kept);
+        drawn.is_ok()
     }
 }

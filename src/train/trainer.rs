@@ -6,7 +6,7 @@ use super::dataset::Dataset;
 use super::density;
 use super::kept::Kept;
 use super::metrics::EpochReport;
-use super::settings::TrainConfig;
+use super::settings::{TrainConfig, as_argument};
 use super::training_loop::{Progress, TrainingLoop};
 use crate::config::CouplingKind;
 use crate::error::{Error, Result};
@@ -31,48 +31,6 @@ use crate::plan::Transform;
 /// assert_eq!(fitted.epochs, 3);
 /// let density = flow.log_prob(&rows)?;
 /// # assert!(density.iter().all(|d| d.is_finite()));
-/// # Ok(())
-/// # }
-/// ```
-///
-/// A flow that is being trained cannot be used otherwise:
-///
-/// ```compile_fail,E0502
-/// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
-/// # fn main() -> hintflow::Result<()> {
-/// let data = Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// let mut flow = data.flow().build(&Engine::cpu()?)?;
-/// let mut trainer = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// flow.sample(10, 1)?; // error: `flow` is borrowed by the trainer
-/// trainer.epoch()?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// Nor can it have a second trainer at the same time:
-///
-/// ```compile_fail,E0499
-/// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
-/// # fn main() -> hintflow::Result<()> {
-/// let data = Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// let mut flow = data.flow().build(&Engine::cpu()?)?;
-/// let mut first = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// let mut second = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// first.epoch()?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// A trainer that has finished is gone, so no step can be taken beyond the end:
-///
-/// ```compile_fail,E0382
-/// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
-/// # fn main() -> hintflow::Result<()> {
-/// let data = Dataset::from_rows(&[0.0; 40], 2).build()?;
-/// let mut flow = data.flow().build(&Engine::cpu()?)?;
-/// let mut trainer = Trainer::new(&mut flow, &data, TrainConfig::default())?;
-/// trainer.finish()?;
-/// trainer.epoch()?; // error: use of a moved value
 /// # Ok(())
 /// # }
 /// ```
@@ -102,7 +60,7 @@ pub enum Event<'e> {
 #[non_exhaustive]
 pub struct Fitted {
     /// The epoch after which it was the model, counted from 1; 0: the initial weights.
-    pub epoch: u64,
+    pub kept_epoch: u64,
     /// Epochs that were trained.
     pub epochs: u64,
     /// Mean loss of the validation rows in nats, in the units of the networks; none without such rows.
@@ -110,7 +68,7 @@ pub struct Fitted {
     /// Mean log-density of the validation rows per column in nats, in the user's units, without the constant of the
     /// normal distribution (the paper's LL).
     pub ll: Option<f64>,
-    /// Whether the training ended before its last epoch.
+    /// Whether the training ended before its last epoch: patience was lost, or the caller ended it.
     pub stopped_early: bool,
 }
 
@@ -119,7 +77,8 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`Error::Argument`] if the flow was not made for this data ([`Dataset::flow`],
-    /// [`crate::DatasetBuilder::columns_of`]), [`Error::Config`] if a setting is out of range for it,
+    /// [`crate::train::DatasetBuilder::columns_of`]), [`Error::Argument`] if a setting is out of range for it,
+    /// [`Error::NotFinite`] if a weight of the flow is no number,
     /// [`Error::OutOfMemory`] or [`Error::UnsupportedLimit`] if the device cannot hold both.
     pub fn new(flow: &'a mut Flow, data: &'a Dataset, config: TrainConfig) -> Result<Self> {
         let flow: &'a Flow = flow;
@@ -132,7 +91,7 @@ impl<'a> Trainer<'a> {
             Transform::Affine => CouplingKind::Affine,
             Transform::Spline(_) => CouplingKind::Spline,
         };
-        let settings = data.resolve(&config.settings(coupling)?, coupling)?;
+        let settings = data.resolve(&config.settings(coupling)?, coupling).map_err(as_argument)?;
         let noise = settings.noise;
         Ok(Self { flow, data, steps: TrainingLoop::new(flow, settings, data)?, noise })
     }
@@ -181,8 +140,15 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn finish(mut self) -> Result<Fitted> {
+        let by_caller = !self.steps.is_done();
         let Kept { epoch, epochs, test_loss, ll, stopped_early, .. } = self.steps.finish()?;
         density::remember(self.flow, self.data, self.noise)?;
-        Ok(Fitted { epoch, epochs, validation_loss: test_loss, ll, stopped_early })
+        Ok(Fitted {
+            kept_epoch: epoch,
+            epochs,
+            validation_loss: test_loss,
+            ll,
+            stopped_early: stopped_early || by_caller,
+        })
     }
 }

@@ -51,9 +51,8 @@ pub struct Progress {
 
 /// Trains a model on a data set, step by step.
 ///
-/// A [`Flow`] has one trainer at a time: a new one begins with Adam's moments at zero, and takes the place of an
-/// earlier one, which must not go on. Rows and moments stay on the device until the next trainer, or until the flow is
-/// dropped.
+/// A new one begins with Adam's moments at zero and takes the place of an earlier one. Rows and moments stay on the device
+/// until then, or until the flow is dropped.
 pub(crate) struct TrainingLoop<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
@@ -99,7 +98,8 @@ impl<'a> TrainingLoop<'a> {
     /// gives.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the data does not fit the model, [`Error::Device`] where the device cannot hold both.
+    /// [`Error::Shape`] if the data does not fit the model, [`Error::NotFinite`] if a weight is no number,
+    /// [`Error::OutOfMemory`] if the device cannot hold both.
     pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
         let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
             unreachable!("`Dataset::resolve` sets both")
@@ -138,6 +138,11 @@ impl<'a> TrainingLoop<'a> {
             busy: Duration::ZERO,
             timed_steps: 0,
         };
+        let weights = flow.with_session(|session| session.read(Values::Weights))?;
+        let tensors = &flow.plan().layout.tensors;
+        if let Some(tensor) = tensors.iter().find(|tensor| weights[tensor.range()].iter().any(|w| !w.is_finite())) {
+            return Err(Error::NotFinite { what: format!("a weight of `{}` of the model to start from", tensor.name) });
+        }
         // The session may hold what an earlier trainer left.
         trainer.begin_optimizer()?;
         flow.with_session(|session| {
@@ -196,7 +201,7 @@ impl<'a> TrainingLoop<'a> {
     /// is back at the beginning of the epoch then, see [`TrainingLoop::went_back`].
     ///
     /// # Errors
-    /// [`Error::Diverged`] where the loss that was read is not finite, or more than a few updates in a row were left out
+    /// [`Error::Diverged`] if the loss that was read is not finite, or more than a few updates in a row were left out
     /// (`train.clip_norm`), and no retries are left; [`Error::DeviceLost`].
     ///
     /// # Panics
@@ -290,16 +295,19 @@ impl<'a> TrainingLoop<'a> {
             epoch: self.position.epoch + 1,
             step: self.position.step,
             train_loss: self.loss_sum / self.losses as f64,
-            test_loss: test.map(|(loss, _)| loss),
+            validation_loss: test.map(|(loss, _)| loss),
             ll: test.map(|(_, ll)| ll),
-            lr: self.rate(),
+            learning_rate: self.rate(),
             rows_per_s: self.rows_per_s(),
         };
-        let exploded = self.has_exploded(report.test_loss);
+        let exploded = self.has_exploded(report.validation_loss);
+        let loss = report.validation_loss.unwrap_or(f64::NAN);
+        if exploded && self.best.is_none() && !self.may_retry() {
+            return Err(self.diverged(loss as f32));
+        }
         self.position.epoch += 1;
         self.begin_epoch();
         if exploded && self.may_retry() {
-            let loss = report.test_loss.unwrap_or(f64::NAN);
             self.go_back(&format!("the loss of the held-out rows became {loss:.4} in epoch {}", report.epoch))?;
         }
         if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {
@@ -354,8 +362,8 @@ impl<'a> TrainingLoop<'a> {
         Ok(kept)
     }
 
-    /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean log-density of x (given y) per dimension in the user's units
-    /// without the constant of the normal distribution (docs/model.md, Metrics). None where no rows are held out.
+    /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean
+    /// log-density of x (given y) per dimension in the user's units, without the constant of the normal distribution (docs/model.md, Metrics). None where no rows are held out.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].

@@ -101,9 +101,9 @@ mod tests {
             epoch: i as u64 + 1,
             step: 0,
             train_loss,
-            test_loss: None,
+            validation_loss: None,
             ll: Some(ll),
-            lr: 0.01,
+            learning_rate: 0.01,
             rows_per_s: 1.0,
         };
         let reports: Vec<_> = course.iter().enumerate().map(report).collect();

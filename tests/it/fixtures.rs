@@ -16,7 +16,7 @@ fn f32s(values: &[f64]) -> Vec<f32> {
 
 fn check(name: &str, engine: &Engine) {
     let fixture = Fixture::load(name);
-    let flow = Flow::load(&fixture.model_path(), engine).expect("model");
+    let flow = Flow::load(fixture.model_path(), engine).expect("model");
     let (x, y, latent) = (f32s(fixture.x()), f32s(fixture.y()), f32s(fixture.data("in.latent")));
 
     let assert_lane = |lane: &str, encoded: &Encoded| {

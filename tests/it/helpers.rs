@@ -74,7 +74,7 @@ mod comparison {
 }
 
 /// Jacobians, determinants, random numbers, kinks.
-mod helpers {
+mod models {
     use crate::common::compare::{Tolerance, assert_close};
     use crate::common::jacobian::{block_dependence, log_abs_det, numerical_jacobian};
     use crate::common::oracle::{Mixing, Model, Spec, SplineSettings, Transform};

@@ -101,5 +101,5 @@ fn one_observation_stands_for_all_rows_and_no_rows_have_no_mean() {
     assert!(given.jacobian(&[]).expect("Jacobian").is_empty());
     assert!(matches!(given.mean_abs_jacobian(&[]), Err(Error::Shape { .. })));
     assert!(given.jacobian(&x[..7]).is_err());
-    assert!(matches!(flow.jacobian(&x), Err(Error::Config { .. })));
+    assert!(matches!(flow.jacobian(&x), Err(Error::WrongKind { .. })));
 }

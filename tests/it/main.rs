@@ -8,4 +8,5 @@ mod contract;
 mod fixtures;
 mod helpers;
 mod jacobian;
+mod library;
 mod oracle;

@@ -2,8 +2,9 @@
 
 mod circles;
 #[path = "../it/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 mod data;
+mod filter;
 mod memory;
 mod posterior;
 mod python;

@@ -109,8 +109,7 @@ fn other_units_change_the_density_by_their_jacobian() {
     };
     let model = |of_x: f32, of_y: f32| {
         let units = |rows: &[f32]| Units::fit(vec![], vec![], 2, true, rows).expect("units");
-        Flow::builder(2)
-            .hint(2)
+        Flow::hint_builder(2, 2)
             .init_sigma(0.05)
             .seed(4)
             .units(units(&part(["x1", "x2"], of_x)))
@@ -165,8 +164,8 @@ fn a_regression_moves_x_and_nothing_else() {
         serde_json::from_value(serde_json::json!({ "coefficients": coefficients })).expect("a regression");
     for kind in [Kind::Hint, Kind::Cinn] {
         let model = |units: Units| {
-            let builder = Flow::builder(2).init_sigma(0.05).seed(4).units(units).units_of_conditions(of_y.clone());
-            let builder = if kind == Kind::Hint { builder.hint(2) } else { builder.cinn(2) };
+            let builder = if kind == Kind::Hint { Flow::hint_builder(2, 2) } else { Flow::cinn_builder(2, 2) };
+            let builder = builder.init_sigma(0.05).seed(4).units(units).units_of_conditions(of_y.clone());
             builder.build(&engines::cpu()).expect("a flow")
         };
         let (plain, moved) =

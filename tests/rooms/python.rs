@@ -118,8 +118,7 @@ fn agrees_in_the_users_units(regression: Option<Regression>, squash: Option<f64>
     let bound = |lower, upper| Bounds { lower, upper };
     let of_x = vec![bound(Some(3.5), None), Bounds::default(), bound(None, Some(9.0)), bound(Some(0.5), Some(10.0))];
     let of_y = vec![Bounds::default(), bound(None, Some(-17.0))];
-    let flow = Flow::builder(4)
-        .hint(2)
+    let flow = Flow::hint_builder(4, 2)
         .blocks(3)
         .width(9)
         .init_sigma(0.5)
@@ -213,4 +212,43 @@ fn the_example_takes_the_jacobian_of_bounds() {
         let slopes: Vec<f64> = slopes.collect();
         assert_close(bounds, &columns(&here, 1..2), &slopes, Tolerance::relative(1e-5).floor(1e-6));
     }
+}
+
+/// `examples/my_system.py`, which the command runs as the simulator of a filter: it is read, written to, and followed.
+#[test]
+fn the_example_of_a_system_is_filtered() {
+    use hintflow::Overwrite;
+    use hintflow::data::Table;
+    use hintflow::filter::external::{Command, Format};
+    use hintflow::filter::run::{ColumnSettings, Options, Series, Settings, SystemSettings, start};
+    use hintflow::filter::{Draws, Method};
+    use std::sync::atomic::AtomicBool;
+
+    let Some(python) = python() else { return };
+    let script = folder().join("../../examples/my_system.py");
+    let command = format!("'{}' '{}'", python.display(), script.display());
+    let stop = AtomicBool::new(false);
+    let timeout = std::time::Duration::from_secs(300);
+    let simulator = Command { text: command.clone(), format: Format::Npy, timeout, stop: &stop };
+    let rows = 4000;
+    let (begin, columns) = simulator.start(Draws::of_ensemble(5, 0), rows).unwrap();
+    assert_eq!((begin.len(), columns), (2 * rows, 2));
+    assert_eq!(simulator.start(Draws::of_ensemble(5, 0), rows).unwrap().0, begin);
+
+    let column = |name: &str, lower| ColumnSettings { name: name.into(), lower, upper: None };
+    let columns = vec![column("level", Some(0.0)), column("inflow", None)];
+    let system = SystemSettings::Command { command, format: Format::Npy, timeout_s: 300.0, columns, observations: 1 };
+    let method = &Method::ensemble_kalman(rows);
+    let settings = Settings { version: "test".into(), seed: 5, method: method.into(), system };
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("run");
+    let options = Options { out: Some(&out), overwrite: Overwrite::No, stop: &stop, checkpoint_every: None };
+    let observations = Table::new(vec![], 1, vec![1.4, 1.7, 1.9]).unwrap();
+    let series = Series { observations, truth: None };
+    let engine = Engine::cpu().unwrap();
+    let outcome = start(&settings, begin, series, &engine, options, &mut ()).unwrap();
+    // More than was expected flowed in, and the level is known better than by one measurement.
+    let [level, inflow] = &outcome.rows[2].columns[..] else { panic!("{:?}", outcome.rows[2]) };
+    assert!((level.mean - 1.9).abs() < 0.1 && level.deviation < 0.1, "{level:?}");
+    assert!(inflow.mean > 0.45 && inflow.deviation < 0.2, "{inflow:?}");
 }

@@ -14,7 +14,7 @@ const SMALLEST: f64 = 1e-60;
 
 /// Mean and scale of every column of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Standardizer {
+pub(crate) struct Standardizer {
     /// Column means.
     pub mean: Vec<f64>,
     /// Column deviations (divided by the number of rows); 1 for constant columns.
@@ -26,7 +26,7 @@ pub struct Standardizer {
 
 impl Standardizer {
     /// Measures the columns of row-major `values`. There must be at least one row.
-    pub fn fit(values: &[f32], dim: usize) -> Result<Self> {
+    pub(crate) fn fit(values: &[f32], dim: usize) -> Result<Self> {
         if values.is_empty() || dim == 0 {
             return Err(Error::Shape { what: "values of a table to standardize".into(), expected: dim.max(1), got: 0 });
         }
@@ -100,12 +100,12 @@ impl Standardizer {
     }
 
     /// Number of columns.
-    pub fn dim(&self) -> usize {
+    pub(crate) fn dim(&self) -> usize {
         self.mean.len()
     }
 
     /// `sum ln(scale)`: a log density of standardized values minus this is one in the user's units.
-    pub fn ln_scale_sum(&self) -> f64 {
+    pub(crate) fn ln_scale_sum(&self) -> f64 {
         self.scale.iter().map(|scale| scale.ln()).sum()
     }
 }

@@ -1,10 +1,9 @@
-//! Tables as files: [`npy`] arrays and [`csv`] texts, read and written by the extension of their names.
+//! Tables as files: [`npy`] arrays and [`text`] tables, read and written by the extension of their names.
 
-pub(crate) mod csv;
 pub(crate) mod npy;
 mod precision;
 mod source;
-mod text_head;
+pub(crate) mod text;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,6 +16,7 @@ use super::table::{Table, check_shape};
 use crate::atomic::Overwrite;
 use crate::error::{Error, Result};
 use source::{ALL, Choice};
+use text::TextSettings;
 
 /// The extensions that [`Table::write`] knows, for messages.
 const WRITTEN: &str = ".npy or .csv";
@@ -26,19 +26,29 @@ const TEXTS: [&str; 3] = ["txt", "tsv", "dat"];
 impl Table {
     /// Reads a file by its extension: `.npy`, or the text tables `.csv`, `.txt`, `.tsv` and `.dat`.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        read(path.as_ref(), ALL)
+        Self::read_with(path.as_ref(), &TextSettings::default())
+    }
+
+    /// The same with what is said of the layout of text tables.
+    pub(crate) fn read_with(path: &Path, settings: &TextSettings) -> Result<Self> {
+        read(path, settings, ALL)
     }
 
     /// Reads some columns of a file, as [`Table::select`] chooses them. The others may hold anything.
     pub fn read_columns<S: AsRef<str>>(path: impl AsRef<Path>, wanted: &[S]) -> Result<Self> {
-        read(path.as_ref(), &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
+        Self::read_columns_with(path.as_ref(), wanted, &TextSettings::default())
+    }
+
+    /// The same with what is said of the layout of text tables.
+    pub(crate) fn read_columns_with<S: AsRef<str>>(path: &Path, wanted: &[S], settings: &TextSettings) -> Result<Self> {
+        read(path, settings, &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
     }
 
     /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all
     /// names of the file.
-    pub fn read_named(path: impl AsRef<Path>, wanted: &[String]) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn read_named(path: &Path, wanted: &[String], settings: &TextSettings) -> Result<(Self, Vec<String>)> {
         let all = RefCell::new(Vec::new());
-        let table = read(path.as_ref(), &|names, _| {
+        let table = read(path, settings, &|names, _| {
             all.replace(names.to_vec());
             let index = |name| names.iter().position(|n| n == name);
             Ok(if wanted.is_empty() { None } else { wanted.iter().map(index).collect() })
@@ -57,8 +67,14 @@ impl Table {
     /// # Errors
     /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or
     /// in both lists, or none is left.
-    pub(crate) fn read_parts(path: &Path, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {
-        let table = read(path, &|names, dim| parts(names, dim, given, modelled).map(|(y, x)| Some([y, x].concat())))?;
+    pub(crate) fn read_parts(
+        path: &Path,
+        given: &[String],
+        modelled: Option<&[String]>,
+        settings: &TextSettings,
+    ) -> Result<Parts> {
+        let choice = |names: &[String], dim| parts(names, dim, given, modelled).map(|(y, x)| Some([y, x].concat()));
+        let table = read(path, settings, &choice)?;
         // As many as were chosen: none was named twice.
         let at = given.len();
         Ok(Parts {
@@ -68,10 +84,10 @@ impl Table {
     }
 }
 
-fn read(path: &Path, choice: Choice<'_>) -> Result<Table> {
+fn read(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
     match Format::read_of(path)? {
         Format::Npy => npy::read_chosen(path, choice),
-        Format::Csv => csv::read_chosen(path, choice),
+        Format::Csv => text::read_chosen(path, settings, choice),
     }
 }
 
@@ -87,7 +103,7 @@ pub(crate) fn write_table(
 ) -> Result<()> {
     match Format::of(path)? {
         Format::Npy => npy::write_npy(path, rows, columns, values, overwrite),
-        Format::Csv => csv::write_csv(path, names, rows, columns, values, overwrite),
+        Format::Csv => text::write_csv(path, names, rows, columns, values, overwrite),
     }
 }
 
@@ -106,7 +122,7 @@ pub(crate) fn write_groups(
         Format::Npy => npy::write_npy_groups(path, [groups, rows, columns], values, overwrite),
         Format::Csv => {
             let (names, values) = with_group(name, names, rows, columns, values);
-            csv::write_csv(path, &names, groups * rows, columns + 1, &values, overwrite)
+            text::write_csv(path, &names, groups * rows, columns + 1, &values, overwrite)
         }
     }
 }
@@ -131,7 +147,7 @@ pub(crate) fn with_group(
 pub(crate) fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
     match Format::of(path)? {
         Format::Npy => npy::write_npy_vector(path, values, overwrite),
-        Format::Csv => csv::write_csv(path, &[name.into()], values.len(), 1, values, overwrite),
+        Format::Csv => text::write_csv(path, &[name.into()], values.len(), 1, values, overwrite),
     }
 }
 
@@ -195,7 +211,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.tsv");
         std::fs::write(&path, "id\tu\tv\nx\t1\t2\ny\t3\t4\n").unwrap();
-        let parts = Table::read_parts(&path, &list(&["v"]), Some(&list(&["u"]))).unwrap();
+        let parts = Table::read_parts(&path, &list(&["v"]), Some(&list(&["u"])), &TextSettings::default()).unwrap();
         assert_eq!((parts.given.values(), parts.modelled.values()), (&[2.0, 4.0][..], &[1.0, 3.0][..]));
         assert_eq!((parts.given.file_numbers(), parts.modelled.file_numbers()), (&[3][..], &[2][..]));
     }

@@ -3,8 +3,7 @@
 //! The header is parsed here and not by a library, because every byte of a file may be wrong: nothing in it is believed
 //! before it was compared with the length of the file, nesting is not followed, and nothing is allocated by its word.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use super::precision::Precision;
@@ -52,11 +51,22 @@ pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
     let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
     let (values, precision) = read_values(&mut input, &header, &chosen, path)?;
     let numbers = chosen.iter().map(|column| column + 1).collect();
+    precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
     Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()).with_file_numbers(numbers))
 }
 
+/// An array that is in memory, of one or two dimensions: its values and the number of its columns. Errors are those of
+/// a file of that name.
+#[cfg(feature = "cli")]
+pub(crate) fn read_npy_bytes(mut bytes: &[u8], name: &Path) -> Result<(Vec<f32>, usize)> {
+    let length = bytes.len() as u64;
+    let header = read_header(&mut bytes, length, name)?;
+    let values = read_as(&mut bytes, &header, &(0..header.dim).collect::<Vec<_>>(), name, |_, exact| narrow(exact))?;
+    Ok((values, header.dim))
+}
+
 /// Parses the header and checks it against the length of the file.
-fn read_header(input: &mut BufReader<File>, length: u64, path: &Path) -> Result<Header> {
+fn read_header(input: &mut impl Read, length: u64, path: &Path) -> Result<Header> {
     let bad = |what: String| Error::format(path, what);
     if length == 0 {
         return Err(bad("the file is empty".into()));
@@ -378,25 +388,33 @@ pub(super) fn write_npy_groups(path: &Path, shape: [usize; 3], values: &[f32], o
     write(path, &format!("({groups}, {rows}, {columns})"), values, overwrite)
 }
 
+/// Writes an array to anything that takes bytes; it may have no columns.
+#[cfg(feature = "cli")]
+pub(crate) fn npy_to(out: &mut dyn Write, rows: usize, columns: usize, values: &[f32]) -> std::io::Result<()> {
+    write_to(out, &format!("({rows}, {columns})"), values)
+}
+
 fn write(path: &Path, shape: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
+    write_atomic(path, overwrite, |out| write_to(out, shape, values))
+}
+
+fn write_to(out: &mut dyn Write, shape: &str, values: &[f32]) -> std::io::Result<()> {
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     let prefix = MAGIC.len() + 4;
     let end = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.push_str(&" ".repeat(end - prefix - header.len() - 1));
     header.push('\n');
-    write_atomic(path, overwrite, |out| {
-        out.write_all(MAGIC)?;
-        out.write_all(&[1, 0])?;
-        out.write_all(&(header.len() as u16).to_le_bytes())?;
-        out.write_all(header.as_bytes())?;
-        let mut bytes = Vec::with_capacity(CHUNK);
-        for chunk in values.chunks(CHUNK / 4) {
-            bytes.clear();
-            bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
-            out.write_all(&bytes)?;
-        }
-        Ok(())
-    })
+    out.write_all(MAGIC)?;
+    out.write_all(&[1, 0])?;
+    out.write_all(&(header.len() as u16).to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    let mut bytes = Vec::with_capacity(CHUNK);
+    for chunk in values.chunks(CHUNK / 4) {
+        bytes.clear();
+        bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
+        out.write_all(&bytes)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) const OBSERVATION_NOISE: f64 = 1.0 / 20.0;
 
 /// A family of shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shapes {
+pub(crate) enum Shapes {
     /// Intersections of two circles, 20 coefficients, two observations.
     Lens(Outline),
     /// Unions of two bars, 100 coefficients, four observations.
@@ -36,7 +36,7 @@ const MOST_OBSERVATIONS: usize = 4;
 
 impl Shapes {
     /// Fourier order M of the shapes.
-    pub fn order(self) -> usize {
+    pub(crate) fn order(self) -> usize {
         match self {
             Self::Lens(_) => lens::ORDER,
             Self::Cross => cross::ORDER,
@@ -44,17 +44,17 @@ impl Shapes {
     }
 
     /// N, the number of coefficients of a shape: 4 (2M + 1).
-    pub fn dim(self) -> usize {
+    pub(crate) fn dim(self) -> usize {
         fourier::dim(self.order())
     }
 
     /// Names of the coefficients.
-    pub fn column_names(self) -> Vec<String> {
+    pub(crate) fn column_names(self) -> Vec<String> {
         fourier::column_names(self.order())
     }
 
     /// Names of the observations.
-    pub fn observations(self) -> &'static [&'static str] {
+    pub(crate) fn observations(self) -> &'static [&'static str] {
         match self {
             Self::Lens(_) => &lens::OBSERVATIONS,
             Self::Cross => &cross::OBSERVATIONS,
@@ -62,20 +62,20 @@ impl Shapes {
     }
 
     /// Names of the observations, as a table has them.
-    pub fn observation_names(self) -> Vec<String> {
+    pub(crate) fn observation_names(self) -> Vec<String> {
         self.observations().iter().copied().map(String::from).collect()
     }
 
     /// C + N, the number of columns of a row with its observations.
-    pub fn observed_dim(self) -> usize {
+    pub(crate) fn observed_dim(self) -> usize {
         self.observations().len() + self.dim()
     }
 
     /// `n` rows of the data set, beginning with row `first_row` of this seed (see [`super::TEST_FIRST_ROW`]).
     ///
     /// # Errors
-    /// [`Error::Config`] where no row is asked for, or more than fit in memory.
-    pub fn generate(self, n: usize, seed: u64, first_row: u64) -> Result<Table> {
+    /// [`Error::Config`] if no row is asked for, or more than fit in memory.
+    pub(crate) fn generate(self, n: usize, seed: u64, first_row: u64) -> Result<Table> {
         let mut rows = allocate(n, self.dim())?;
         self.fill(&mut rows, seed, first_row);
         Table::new(self.column_names(), self.dim(), rows)
@@ -85,7 +85,7 @@ impl Shapes {
     ///
     /// # Errors
     /// As [`Shapes::generate`].
-    pub fn generate_with_observations(self, n: usize, seed: u64, first_row: u64) -> Result<(Table, Table)> {
+    pub(crate) fn generate_with_observations(self, n: usize, seed: u64, first_row: u64) -> Result<(Table, Table)> {
         let mut rows = allocate(n, self.observed_dim())?;
         self.fill_observed(&mut rows, seed, first_row);
         let count = self.observations().len();
@@ -98,20 +98,20 @@ impl Shapes {
     }
 
     /// As [`Shapes::generate`], into the rows of a slice, whose length is a multiple of [`Shapes::dim`].
-    pub fn fill(self, rows: &mut [f32], seed: u64, first_row: u64) {
+    pub(crate) fn fill(self, rows: &mut [f32], seed: u64, first_row: u64) {
         self.fill_rows(rows, seed, first_row, 0)
     }
 
     /// As [`Shapes::fill`], for rows [y, x] of [`Shapes::observed_dim`] columns: the noisy observations of each shape,
     /// then the shape.
-    pub fn fill_observed(self, rows: &mut [f32], seed: u64, first_row: u64) {
+    pub(crate) fn fill_observed(self, rows: &mut [f32], seed: u64, first_row: u64) {
         self.fill_rows(rows, seed, first_row, self.observations().len())
     }
 
     /// The observations of [`Shapes::fill_observed`] without the shapes, in rows as wide as [`Shapes::observations`]:
     /// what approximate Bayesian computation compares with an observation. Any number of rows can be streamed through
     /// one buffer by moving `first_row` on.
-    pub fn fill_observations(self, rows: &mut [f32], seed: u64, first_row: u64) {
+    pub(crate) fn fill_observations(self, rows: &mut [f32], seed: u64, first_row: u64) {
         // Some rows a task: what is written is small against what a task costs.
         const ROWS: usize = 64;
         let count = self.observations().len();
@@ -124,12 +124,12 @@ impl Shapes {
     }
 
     /// The coefficients of row `row`, into a slice of [`Shapes::dim`] values.
-    pub fn fill_shape(self, x: &mut [f32], seed: u64, row: u64) {
+    pub(crate) fn fill_shape(self, x: &mut [f32], seed: u64, row: u64) {
         self.fill_row(&mut [], x, seed, row);
     }
 
     /// The true boundary of the shape behind a row as a polygon, counter-clockwise; arcs in `segments` pieces.
-    pub fn boundary(self, seed: u64, row: u64, segments: usize) -> Vec<Point> {
+    pub(crate) fn boundary(self, seed: u64, row: u64, segments: usize) -> Vec<Point> {
         match self {
             Self::Lens(outline) => Lens::of_row(seed, row).boundary(outline, segments),
             Self::Cross => Cross::of_row(seed, row).corners(),

@@ -10,6 +10,9 @@ use super::pickle::{Id, Object, Pickle};
 use crate::data::files::narrow;
 use crate::data::files::npy::Item;
 
+/// More columns than any table has.
+const MOST: usize = 1 << 16;
+
 /// A column of a table.
 #[derive(Debug)]
 pub(super) struct Column<'a> {
@@ -36,13 +39,21 @@ struct Array<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The table of a pickle, which has a column of that name; or what is wrong.
-    pub(super) fn of(pickle: &Pickle<'a>, name: &str) -> Result<Self, String> {
+    /// The table of a pickle of so many bytes, which has a column of that name; or what is wrong.
+    pub(super) fn of(pickle: &Pickle<'a>, bytes: usize, name: &str) -> Result<Self, String> {
         let (mut blocks, mut places) = (Vec::new(), Vec::new());
+        let (mut held, mut columns) = (0, 0);
         for id in 0..pickle.0.len() {
             let Some((values, place)) = block(pickle, id) else { continue };
             let array = array(pickle, values)?;
-            places.push(placement(pickle, place).ok_or("the places of some columns are not understood")?);
+            let place = placement(pickle, place).ok_or("the places of some columns are not understood")?;
+            // A few bytes can refer to the same values again and again; a table holds each of them once.
+            held += array.bytes.len();
+            columns += place.len();
+            if held > bytes || columns > MOST {
+                return Err("its table is larger than the file: values are referred to more than once".into());
+            }
+            places.push(place);
             blocks.push(array);
         }
         let Some(rows) = blocks.first().and_then(|array| array.shape.get(1)).copied() else {
@@ -96,8 +107,6 @@ fn block(pickle: &Pickle<'_>, id: Id) -> Option<(Id, Id)> {
 
 /// The places in the table of the columns of a block: a slice or an array.
 fn placement(pickle: &Pickle<'_>, id: Id) -> Option<Vec<usize>> {
-    /// More columns than any table has.
-    const MOST: usize = 1 << 16;
     if let Some((&[start, stop, step], _)) = pickle.call(id, "slice") {
         let step = if *pickle.get(step) == Object::None { 1 } else { pickle.size(step)?.max(1) };
         let (start, stop) = (pickle.size(start)?, pickle.size(stop)?);
@@ -129,8 +138,9 @@ fn array<'a>(pickle: &Pickle<'a>, id: Id) -> Result<Array<'a>, String> {
     };
     let (shape, dtype, data, fortran) = parts.ok_or("a block of columns is no plain array of numbers")?;
     let item = Item::parse(&dtype_text(pickle, dtype).ok_or("the type of a block of columns is not understood")?)?;
-    let shape =
-        pickle.members(shape).and_then(|shape| shape.iter().map(|&id| pickle.size(id)).collect::<Option<Vec<_>>>());
+    // Of more dimensions there is no block; they would only take memory.
+    let shape = pickle.members(shape).filter(|shape| shape.len() <= 2);
+    let shape = shape.and_then(|shape| shape.iter().map(|&id| pickle.size(id)).collect::<Option<Vec<_>>>());
     let shape = shape.ok_or("the shape of a block of columns is not understood")?;
     let bytes = data_of(pickle, data).ok_or("the values of a block of columns are not understood")?;
     let needed = shape.iter().try_fold(item.size(), |size, &n| size.checked_mul(n));

@@ -73,7 +73,7 @@ fn pickled(path: &Path) -> Result<Vec<f64>> {
     file.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
     let bad = |what: String| Error::format(path, format!("{what}; {CONVERT}"));
     let pickle = Pickle::read(&bytes).map_err(bad)?;
-    let frame = Frame::of(&pickle, OTHER_NAMES[0]).map_err(bad)?;
+    let frame = Frame::of(&pickle, bytes.len(), OTHER_NAMES[0]).map_err(bad)?;
     let sensors: Vec<_> =
         frame.columns.iter().enumerate().filter(|(_, column)| !OTHER_NAMES.contains(&column.name)).collect();
     if sensors.len() != SENSORS {

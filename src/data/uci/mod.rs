@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 
 /// A data set of the UCI archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uci {
+pub(crate) enum Uci {
     /// Electric power of a household, minute by minute (Hebrail and Bérard).
     Power,
     /// Sensors in mixtures of ethylene and carbon monoxide (Fonollosa et al.).
@@ -45,7 +45,7 @@ pub enum Uci {
 
 /// Rows of a data set as models see them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// Names of the N columns.
     pub columns: Vec<String>,
     /// Training rows, row-major (rows, N), in normalised units.
@@ -68,7 +68,7 @@ struct Values {
 
 impl Uci {
     /// Its name in settings and on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Power => "power",
             Self::Gas => "gas",
@@ -77,22 +77,22 @@ impl Uci {
     }
 
     /// The error for a data set whose file was not named, with where to get it.
-    pub fn unnamed(self) -> Error {
+    pub(crate) fn unnamed(self) -> Error {
         source::missing(self, "no file is named")
     }
 
     /// The names of the files that hold it, one of which is enough.
-    pub fn file_names(self) -> String {
+    pub(crate) fn file_names(self) -> String {
         source::names(self)
     }
 
     /// The data set whose text of the UCI archive has the name of this file.
-    pub fn of_text(path: &Path) -> Option<Self> {
+    pub(crate) fn of_text(path: &Path) -> Option<Self> {
         [Self::Power, Self::Gas, Self::Miniboone].into_iter().find(|set| source::is_text_of(*set, path))
     }
 
     /// Its file: `path` itself, or the one in that folder, where it is there.
-    pub fn file_at(self, path: &Path) -> Option<PathBuf> {
+    pub(crate) fn file_at(self, path: &Path) -> Option<PathBuf> {
         source::find(self, path).ok()
     }
 
@@ -103,7 +103,7 @@ impl Uci {
     /// # Errors
     /// [`Error::Config`] for `data.path` where there is no such file, or for a seed of 2^32 or more; [`Error::Format`]
     /// and [`Error::Cell`] with file and row where it is not laid out as it was published; [`Error::Io`].
-    pub fn read(self, path: &Path, seed: u64) -> Result<Parts> {
+    pub(crate) fn read(self, path: &Path, seed: u64) -> Result<Parts> {
         let seed = u32::try_from(seed).map_err(|_| {
             Error::config("data.seed", format!("is {seed}; that of {} must be less than 2^32", self.name()))
         })?;

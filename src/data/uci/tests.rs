@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::random_state::RandomState;
 use super::*;
 
+mod pandas;
+
 /// Some whole number below `m`.
 fn h(i: usize, j: usize, m: usize) -> usize {
     ((i + 1) * 7919 + (j + 1) * 104_729 + (i + 1) * (j + 3) * 31) % m
@@ -328,68 +330,6 @@ fn damaged_arrays_are_errors() {
         write_npy(&path, columns, &values[..11 * columns]);
         assert!(set.read(&path, 42).unwrap_err().to_string().contains("12 are needed"));
     }
-}
-
-/// Tables of the layout of `gas/ethylene_CO.pickle`, written by pandas of several versions: one of them by that of
-/// Python 2, as the archive has it.
-const PICKLES: [&str; 4] = ["python2_pandas0.19", "pandas1.2_protocol4", "pandas3_protocol2", "pandas3_protocol5"];
-
-fn pickle(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/fixtures/pandas/{name}.pickle", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-#[test]
-fn tables_of_pandas_are_read() {
-    let place = Place::new();
-    // Fourteen of twenty rows of 19 columns, as `sample(frac=0.7, random_state=3)` draws them.
-    let order = RandomState::new(3).permutation(20);
-    let row = |&i: &u32| (3..19).map(move |j| h(i as usize, j, 1009) as f64 / 8.0);
-    write_npy(&place.path("t.npy"), 16, &order[..14].iter().flat_map(row).collect::<Vec<_>>());
-    let expected = Uci::Gas.read(&place.path("t.npy"), 42).unwrap();
-    assert_eq!(expected.columns.len(), 16);
-    for name in PICKLES {
-        std::fs::create_dir_all(place.path("gas")).unwrap();
-        std::fs::write(place.path("gas/ethylene_CO.pickle"), pickle(name)).unwrap();
-        assert_eq!(Uci::Gas.read(&place.path(""), 42).unwrap(), expected, "{name}");
-    }
-}
-
-#[test]
-fn damaged_tables_of_pandas_are_errors() {
-    let place = Place::new();
-    let path = place.path("t.pickle");
-    let read = |bytes: &[u8]| {
-        std::fs::write(&path, bytes).unwrap();
-        Uci::Gas.read(&path, 42)
-    };
-    let find = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).position(|window| window == part).unwrap();
-    for name in PICKLES {
-        let whole = pickle(name);
-        for end in (0..whole.len()).step_by(97) {
-            let text = read(&whole[..end]).unwrap_err().to_string();
-            assert!(text.contains("t.pickle: ") && text.contains("to_numpy()"), "{name}, {end}: {text}");
-        }
-        // Whatever is wrong: an answer or an error, and no panic.
-        for at in (0..whole.len()).step_by(7) {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x41;
-            let _ = read(&bytes);
-        }
-        let mut bytes = whole.clone();
-        bytes[find(&whole, b"Time")] = b'D';
-        assert!(read(&bytes).unwrap_err().to_string().contains("no names of 19 columns, `Time`"), "{name}");
-        let mut bytes = whole.clone();
-        bytes[find(&whole, b"Meth")] = b'N';
-        assert!(read(&bytes).unwrap_err().to_string().contains("17 columns besides Time, Meth, Eth"), "{name}");
-    }
-    // The first reading of the first sensor, 84.5.
-    let whole = pickle(PICKLES[0]);
-    let mut bytes = whole.clone();
-    let at = find(&whole, &84.5f64.to_le_bytes());
-    bytes[at..at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
-    let text = read(&bytes).unwrap_err().to_string();
-    assert!(text.contains("row 1, column 4 (`R1`)") && text.contains("NaN"), "{text}");
-    assert!(read(b"cos\nsystem\n(X\x01\x00\x00\x00xtR.").unwrap_err().to_string().contains("no table of numbers"));
 }
 
 const POWER: [Expected; 3] = [

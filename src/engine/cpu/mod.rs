@@ -20,11 +20,14 @@ use crate::error::{Error, Result};
 use crate::kernel::simd::Level;
 use crate::plan::Plan;
 
+/// Most threads. Far more than cores are of no use, and the system may not start them.
+pub(crate) const MOST_THREADS: usize = 1024;
+
 impl Engine {
     /// The native CPU engine with one thread per core.
     ///
     /// # Errors
-    /// [`Error::Device`] where threads cannot be started.
+    /// [`Error::Device`] if threads cannot be started.
     pub fn cpu() -> Result<Self> {
         Self::cpu_with_threads(0)
     }
@@ -32,9 +35,13 @@ impl Engine {
     /// The native CPU engine with a number of threads; 0 means one per core.
     ///
     /// # Errors
-    /// [`Error::Device`] where threads cannot be started, [`Error::Config`] where `HINTFLOW_SIMD` asks for an
+    /// [`Error::Argument`] if they are more than 1024, [`Error::Device`] if they cannot be started, [`Error::Config`] if `HINTFLOW_SIMD` asks for an
     /// instruction set that the processor has not.
     pub fn cpu_with_threads(threads: usize) -> Result<Self> {
+        if threads > MOST_THREADS {
+            let what = format!("must be at most {MOST_THREADS}, is {threads}; 0 takes one per core");
+            return Err(Error::argument("threads", what));
+        }
         let level = Level::of_process()?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)

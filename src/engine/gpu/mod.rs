@@ -86,7 +86,7 @@ impl Engine {
     /// The best GPU of this machine; where there is none, a software adapter, with a warning.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] where there is neither, with what to install.
+    /// [`crate::Error::NoAdapter`] if there is neither.
     pub fn gpu() -> Result<Self> {
         Self::open(&adapter::best_or_software()?)
     }
@@ -94,7 +94,7 @@ impl Engine {
     /// The best GPU of this machine, if it has one. Never a software adapter.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] where the GPU cannot be opened.
+    /// [`crate::Error::Device`] if the GPU cannot be opened.
     pub fn real_gpu() -> Result<Option<Self>> {
         adapter::best().map(|adapter| Self::open(&adapter)).transpose()
     }
@@ -117,7 +117,7 @@ impl Engine {
     /// The adapter with this number in [`adapters`], or the one whose name contains the text in any case.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] where no adapter fits, or several do; it lists all there are.
+    /// [`crate::Error::NoAdapter`] if no adapter fits, or several do; it lists all there are.
     pub fn named(selector: &str) -> Result<Self> {
         Self::open(&adapter::named(selector)?)
     }
@@ -128,7 +128,7 @@ impl Engine {
     /// Errors of the device outside hintflow's own calls stay with the handlers that the caller has set.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] naming the limit that is too low.
+    /// [`crate::Error::UnsupportedLimit`] naming the limit that is too low.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::adopt(device, queue)?;
         Ok(Self { backend: Arc::new(Gpu::new(device)) })

@@ -153,7 +153,7 @@ impl Abc {
     /// whose observations are not finite are never accepted.
     ///
     /// # Errors
-    /// [`Error::Shape`] where `observations` has no rows or its length is not a multiple of C, [`Error::Config`] where
+    /// [`Error::Shape`] if `observations` has no rows or its length is not a multiple of C, [`Error::Config`] if
     /// an observation is not finite, nothing is to be kept, or the pool has fewer finite draws than are to be kept; and
     /// those of the simulator.
     pub(crate) fn run(

@@ -13,7 +13,7 @@ impl Accepted {
     /// Writes the draws as `.npy`, float32, row-major (keep, 1 + N): the distance, then x.
     ///
     /// # Errors
-    /// [`Error::Exists`] where the file exists and `overwrite` is not set, [`Error::Io`] where it cannot be written.
+    /// [`Error::Exists`] if the file exists and `overwrite` is not set, [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let rows = self.distances.iter().zip(self.x.chunks_exact(self.dim));
         let values: Vec<f32> = rows.flat_map(|(distance, x)| std::iter::once(distance).chain(x)).copied().collect();
@@ -23,7 +23,7 @@ impl Accepted {
     /// Reads draws of N = `dim` columns that [`Accepted::write`] wrote.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file cannot be read, [`Error::Format`] where it is damaged or holds something else.
+    /// [`Error::Io`] if the file cannot be read, [`Error::Format`] if it is damaged or holds something else.
     pub(crate) fn read(path: &Path, dim: usize) -> Result<Self> {
         let table = read_npy(path)?;
         if table.dim() != 1 + dim {
@@ -56,7 +56,7 @@ impl Abc {
     /// passed over the pool together and written.
     ///
     /// # Errors
-    /// Those of [`Abc::run`], [`Accepted::read`] and [`Accepted::write`]; [`Error::Format`] where a file has another
+    /// Those of [`Abc::run`], [`Accepted::read`] and [`Accepted::write`]; [`Error::Format`] if a file has another
     /// number of draws.
     pub(crate) fn run_stored(
         &self,

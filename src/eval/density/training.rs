@@ -18,7 +18,7 @@ const LEAST_NOISE: f64 = 1e-3;
 
 /// Training rows [y, x] as a model file remembers them. C + N columns, in the user's units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TrainingRows {
+pub(crate) struct TrainingRows {
     /// Number of training rows.
     pub rows: u64,
     /// SHA-256 of training and held-out rows, as in the manifest of the run.
@@ -43,7 +43,7 @@ pub struct TrainingRows {
 
 /// Which rows of a table were held out, so that they can be found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldOut {
+pub(crate) struct HeldOut {
     /// `data.seed`.
     pub seed: u64,
     /// Rows of the table that were taken, the first ones: trained on and held out.
@@ -56,7 +56,7 @@ impl TrainingRows {
     /// Fits the Gaussian to some rows of `columns` values; there is at least one row. `noise` is the deviation of the
     /// noise that a column of this number and deviation has in training: a model cannot be narrower than that where
     /// columns are constant or copies, and the Gaussian is not to be either.
-    pub fn fit(rows: &[f32], columns: usize, noise: impl Fn(usize, f64) -> f64) -> Self {
+    pub(crate) fn fit(rows: &[f32], columns: usize, noise: impl Fn(usize, f64) -> f64) -> Self {
         let count = (rows.len() / columns) as f64;
         let rows_of = || rows.chunks_exact(columns);
         let mut mean = vec![0.0; columns];
@@ -97,7 +97,7 @@ impl TrainingRows {
     }
 
     /// Widens the range by some rows of `columns` values, and counts them.
-    pub fn add(&mut self, rows: &[f32], columns: usize) {
+    pub(crate) fn add(&mut self, rows: &[f32], columns: usize) {
         self.least.resize(columns, f64::INFINITY);
         self.greatest.resize(columns, f64::NEG_INFINITY);
         for row in rows.chunks_exact(columns) {
@@ -110,20 +110,20 @@ impl TrainingRows {
     }
 
     /// C + N.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.mean.len()
     }
 
     /// How far out a value is: its distance from the middle of the column's range, where the training rows end at 1.
     /// None of a column with no range but that of its noise.
-    pub fn reach(&self, column: usize, value: f32) -> Option<f64> {
+    pub(crate) fn reach(&self, column: usize, value: f32) -> Option<f64> {
         let half = 0.5 * (self.greatest[column] - self.least[column]);
         let middle = self.least[column] + half;
         (half >= 0.1 * self.deviation[column]).then(|| (f64::from(value) - middle).abs() / half)
     }
 
     /// The Gaussian. None where the correlations are those of no Gaussian.
-    pub fn gaussian(&self) -> Option<Gaussian<'_>> {
+    pub(crate) fn gaussian(&self) -> Option<Gaussian<'_>> {
         let factor =
             if self.correlation.is_empty() { None } else { Some(cholesky(self.columns(), &self.correlation)?) };
         Some(Gaussian { mean: &self.mean, deviation: &self.deviation, factor })
@@ -133,7 +133,7 @@ impl TrainingRows {
     ///
     /// # Errors
     /// [`Error::Config`] with what does not.
-    pub fn check(&self, columns: usize) -> Result<()> {
+    pub(crate) fn check(&self, columns: usize) -> Result<()> {
         let lists = [&self.least, &self.greatest, &self.mean, &self.deviation];
         let usable = lists.iter().all(|list| list.len() == columns && list.iter().all(|v| v.is_finite()))
             && self.deviation.iter().all(|&d| d > 0.0)
@@ -152,7 +152,7 @@ impl TrainingRows {
 
 /// A Gaussian of rows [y, x], ready to score rows.
 #[derive(Clone, Debug)]
-pub struct Gaussian<'a> {
+pub(crate) struct Gaussian<'a> {
     mean: &'a [f64],
     deviation: &'a [f64],
     /// Lower triangle with its diagonal, row by row; none where columns are independent.
@@ -162,7 +162,7 @@ pub struct Gaussian<'a> {
 impl Gaussian<'_> {
     /// Log-density in nats of the columns from `from` on of a row, given those before; the row may end before the last
     /// column.
-    pub fn log_prob(&self, row: &[f32], from: usize) -> f64 {
+    pub(crate) fn log_prob(&self, row: &[f32], from: usize) -> f64 {
         let mut white: Vec<f64> = Vec::with_capacity(row.len());
         let mut sum = 0.0;
         let mut at = 0;

@@ -139,7 +139,10 @@ impl<const ROOM: usize> Kernel for Inverse<'_, ROOM> {
                 // The root of a t^2 + b t + c in the form that does not cancel.
                 let (h, w) = (height.size[i], width.size[i]);
                 let s = h / w;
-                let v = (y[i] - height.start[i]).clamp(0.0, h);
+                // As `clamp`, which would panic if a parameter is no number: then the result is none.
+                let v = y[i] - height.start[i];
+                let v = if v < 0.0 { 0.0 } else { v };
+                let v = if v > h { h } else { v };
                 let q = d0[i] + d1[i] - 2.0 * s;
                 let a = fma::<S>(v, q, h * (s - d0[i]));
                 let b = fma::<S>(-v, q, h * d0[i]);

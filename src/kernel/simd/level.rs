@@ -53,7 +53,7 @@ impl Level {
     /// The level of this process, found once: the best available, or what `HINTFLOW_SIMD` asks for.
     ///
     /// # Errors
-    /// [`Error::Config`] where that is not available.
+    /// [`Error::Config`] if that is not available.
     pub(crate) fn of_process() -> Result<Self> {
         match OF_PROCESS.get_or_init(Self::find) {
             Ok(level) => Ok(*level),

@@ -1,8 +1,9 @@
 //! A data set from rows in memory.
 
 use super::{Dataset, RowColumns, Rows};
+use crate::config::Model;
 use crate::config::preset::for_tables;
-use crate::data::columns::units::{Bounds, Choice, ColumnSetting};
+use crate::data::columns::units::{Bounds, Choice, ColumnSetting, Gains, Units};
 use crate::data::{Table, side_by_side};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
@@ -19,10 +20,13 @@ use crate::plan::Kind;
 pub struct DatasetBuilder {
     x: Lane,
     y: Lane,
-    name: String,
-    validation: Validation,
+    /// Share of the rows that is kept for validation, unless it has rows of its own.
+    share: f64,
+    validation: Option<Vec<f32>>,
+    validation_conditions: Vec<f32>,
     standardize: bool,
     regression: bool,
+    gains: Gains,
     columns_of: Option<ModelFile>,
     seed: u64,
 }
@@ -36,15 +40,9 @@ struct Lane {
     settings: Vec<(usize, ColumnSetting)>,
 }
 
-#[derive(Clone, Debug)]
-enum Validation {
-    Share(f64),
-    Rows { y: Vec<f32>, x: Vec<f32> },
-}
-
 impl Lane {
     /// The rows of a part as a table.
-    fn table(&self, what: &'static str, rows: &[f32]) -> Result<Table> {
+    fn table(&self, what: &str, rows: &[f32]) -> Result<Table> {
         if self.dim == 0 {
             return Err(Error::argument("dim", format!("{what} must have at least one column")));
         }
@@ -56,11 +54,32 @@ impl Lane {
             let what = format!("names of {what}");
             return Err(Error::Shape { what, expected: self.dim, got: self.names.len() });
         }
+        if let Some((i, name)) = self.names.iter().enumerate().find(|(i, name)| self.names[..*i].contains(name)) {
+            return Err(Error::argument(
+                "names",
+                format!("`{name}` stands for two columns of {what}, the last {i} (from 0)"),
+            ));
+        }
+        if let Some(i) = self.names.iter().position(|name| name.trim().is_empty()) {
+            return Err(Error::argument("names", format!("the name of column {i} (from 0) of {what} is empty")));
+        }
+        if rows.is_empty() {
+            return Err(Error::Shape { what: format!("rows of {what}"), expected: 1, got: 0 });
+        }
         if let Some(place) = rows.iter().position(|v| !v.is_finite()) {
-            let (row, column) = (place / self.dim + 1, place % self.dim + 1);
-            return Err(Error::NotFinite { what: format!("row {row}, column {column} of {what}") });
+            return Err(Error::NotFinite { what: self.place(what, place) });
+        }
+        let bounds = self.settings(what)?.iter().map(ColumnSetting::bounds).collect();
+        if let Some(outside) = (Units { bounds, ..Units::default() }).outside(rows) {
+            let place = self.place(what, (outside.row - 1) * self.dim + outside.column - 1);
+            return Err(Error::argument("bounds", format!("{place}: {}", outside.what)));
         }
         Table::new(self.names.clone(), self.dim, rows.to_vec())
+    }
+
+    /// Where a value is, for messages: as indices, from 0.
+    fn place(&self, what: &str, place: usize) -> String {
+        format!("row {}, column {} of {what} (from 0)", place / self.dim, place % self.dim)
     }
 
     /// What is said of each column.
@@ -94,10 +113,12 @@ impl DatasetBuilder {
         Self {
             x: Lane { rows: x.to_vec(), dim, ..Lane::default() },
             y: Lane::default(),
-            name: "rows".into(),
-            validation: Validation::Share(defaults.validation.unwrap_or(0.0)),
+            share: defaults.validation.unwrap_or(0.0),
+            validation: None,
+            validation_conditions: Vec::new(),
             standardize: defaults.standardize,
             regression: defaults.regression,
+            gains: Gains::Clear,
             columns_of: None,
             seed: defaults.seed,
         }
@@ -134,16 +155,33 @@ impl DatasetBuilder {
         self
     }
 
-    /// Share of the rows that is kept for validation, chosen at random; 0 for none.
-    pub fn validation(mut self, share: f64) -> Self {
-        self.validation = Validation::Share(share);
+    /// Where the values of a condition (from 0) lie, as [`DatasetBuilder::bounds`] says of a column of x.
+    pub fn condition_bounds(mut self, column: usize, lower: Option<f64>, upper: Option<f64>) -> Self {
+        self.y.settings.push((column, Bounds { lower, upper }.into()));
         self
     }
 
-    /// Rows of x for validation, instead of a share of the others. Of a conditional model `y` holds a row of conditions
-    /// for each; otherwise it is empty.
-    pub fn validation_rows(mut self, x: &[f32], y: &[f32]) -> Self {
-        self.validation = Validation::Rows { y: y.to_vec(), x: x.to_vec() };
+    /// How a condition (from 0) is brought to the networks, instead of what the data would choose.
+    pub fn condition_transform(mut self, column: usize, transform: Choice) -> Self {
+        self.y.settings.push((column, ColumnSetting { transform: Some(transform), ..ColumnSetting::default() }));
+        self
+    }
+
+    /// Share of the rows that is kept for validation, chosen at random; 0 for none.
+    pub fn validation(mut self, share: f64) -> Self {
+        self.share = share;
+        self
+    }
+
+    /// Rows of x for validation, instead of a share of the others; see [`DatasetBuilder::validation_conditions`] too.
+    pub fn validation_rows(mut self, x: &[f32]) -> Self {
+        self.validation = Some(x.to_vec());
+        self
+    }
+
+    /// The conditions of the validation rows, a row for each.
+    pub fn validation_conditions(mut self, y: &[f32]) -> Self {
+        self.validation_conditions = y.to_vec();
         self
     }
 
@@ -159,14 +197,16 @@ impl DatasetBuilder {
         self
     }
 
+    /// Which gains count if columns are regressed.
+    pub(crate) fn gains(self, gains: Gains) -> Self {
+        Self { gains, ..self }
+    }
+
     /// Takes names, bounds and transforms of the columns from a flow, instead of choosing them: so the flow can be trained
     /// on with these rows.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`].
-    pub fn columns_of(mut self, flow: &Flow) -> Result<Self> {
-        self.columns_of = Some(flow.to_file()?);
-        Ok(self)
+    pub fn columns_of(mut self, flow: &Flow) -> Self {
+        self.columns_of = Some(flow.description());
+        self
     }
 
     /// Seed of the choice of validation rows.
@@ -182,14 +222,12 @@ impl DatasetBuilder {
     /// [`Error::Config`] if a choice does not fit the rows.
     pub fn build(self) -> Result<Dataset> {
         let (cond_dim, dim) = (self.y.dim, self.x.dim);
-        let all = self.rows(&self.y.rows, &self.x.rows)?;
+        self.agree()?;
+        let all = self.rows(["the conditions", "x"], &self.y.rows, &self.x.rows)?;
         let count = all.rows;
         let Ok(rows) = u32::try_from(count) else {
             return Err(Error::argument("x", "has 2^32 rows or more"));
         };
-        if rows == 0 {
-            return Err(Error::Shape { what: "rows of x".into(), expected: 1, got: 0 });
-        }
         let mut notes: Vec<String> = all.coarse_note().into_iter().collect();
         let columns = RowColumns::in_memory(&self.y.names, &self.x.names, [cond_dim, dim], all.file_numbers());
         let coarse = all.coarse().to_vec();
@@ -197,14 +235,19 @@ impl DatasetBuilder {
         config.model.kind = if cond_dim > 0 { Kind::Hint } else { Kind::Flow };
         (config.data.standardize, config.data.regression) = (self.standardize, self.regression);
         (config.data.seed, config.data.validation) = (self.seed, None);
+        if !(0.0..1.0).contains(&self.share) {
+            let what = format!("must be a share of the rows, at least 0 and less than 1, is {}", self.share);
+            return Err(Error::argument("validation", what));
+        }
         let (train, test, held_out, split) = match &self.validation {
-            Validation::Share(share) if !(0.0..1.0).contains(share) => {
-                let what = format!("must be a share of the rows, at least 0 and less than 1, is {share}");
-                return Err(Error::argument("validation", what));
+            Some(x) => {
+                let whats = ["the validation conditions", "the validation rows"];
+                let test = self.rows(whats, &self.validation_conditions, x)?.into_values();
+                (all.into_values().into(), test, Vec::new(), None)
             }
-            Validation::Share(share) => {
-                let held_out = super::count_held_out(rows, *share);
-                if held_out == 0 && *share > 0.0 {
+            None => {
+                let held_out = super::count_held_out(rows, self.share);
+                if held_out == 0 && self.share > 0.0 {
                     notes.push("too few rows to hold any out: there is no validation loss".into());
                 }
                 let chosen = super::held_out_rows(rows, held_out, self.seed);
@@ -212,24 +255,50 @@ impl DatasetBuilder {
                 let split = HeldOut { seed: self.seed, of: rows, rows: held_out as u32 };
                 (train, test, chosen, (held_out > 0).then_some(split))
             }
-            Validation::Rows { y, x } => (all.into_values().into(), self.rows(y, x)?.into_values(), Vec::new(), None),
         };
         let mut settings = self.y.settings("the conditions")?;
         settings.extend(self.x.settings("x")?);
         let said = [&self.y.settings, &self.x.settings].iter().any(|settings| !settings.is_empty());
-        let rows = Rows { name: self.name, columns, coarse, train, test, held_out, split, file: None, notes };
-        rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref())
+        let choices = Vec::new();
+        let rows =
+            Rows { name: "rows".into(), columns, coarse, train, test, held_out, split, file: None, notes, choices };
+        rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref(), self.gains)
     }
 
-    /// Rows [y, x].
-    fn rows(&self, y: &[f32], x: &[f32]) -> Result<Table> {
-        let of_x = self.x.table("x", x)?;
+    /// Whether everything that was given has something that it belongs to.
+    fn agree(&self) -> Result<()> {
+        let nothing = |name: &str, what: &str| Err(Error::argument(name, what));
+        if self.validation.is_none() && !self.validation_conditions.is_empty() {
+            return nothing(
+                "validation_conditions",
+                "there are no validation rows that they belong to (validation_rows)",
+            );
+        }
+        if self.y.dim > 0 || !self.y.rows.is_empty() {
+            return Ok(());
+        }
+        let none = "there are no conditions in the data (conditions)";
+        if !self.validation_conditions.is_empty() {
+            return nothing("validation_conditions", none);
+        }
+        if !self.y.names.is_empty() {
+            return nothing("condition_names", none);
+        }
+        if !self.y.settings.is_empty() {
+            return nothing("condition_bounds and condition_transform", none);
+        }
+        Ok(())
+    }
+
+    /// Rows [y, x], of what they are called.
+    fn rows(&self, [what_y, what_x]: [&str; 2], y: &[f32], x: &[f32]) -> Result<Table> {
+        let of_x = self.x.table(what_x, x)?;
         if self.y.dim == 0 && y.is_empty() {
             return Ok(of_x);
         }
-        let of_y = self.y.table("the conditions", y)?;
+        let of_y = self.y.table(what_y, y)?;
         if of_y.rows != of_x.rows {
-            let what = "rows of the conditions, one for each row of x".into();
+            let what = format!("rows of {what_y}, one for each row of {what_x}");
             return Err(Error::Shape { what, expected: of_x.rows, got: of_y.rows });
         }
         if let Some(name) = of_y.columns.iter().find(|name| of_x.columns.contains(name)) {
@@ -248,10 +317,50 @@ impl Dataset {
 
     /// Starts a flow for this data, with its columns and their transforms, and the defaults of tables: four blocks of
     /// rational-quadratic splines of width 128 with full recursion, the columns in reverse order between blocks. Of data
-    /// with conditions it is a `hint`; see [`FlowBuilder::kind`] for a `cinn`.
+    /// with conditions it is a `hint`, which knows x and y together; see [`Dataset::cinn`] too.
     pub fn flow(&self) -> FlowBuilder {
-        let mut model = for_tables().model;
-        model.kind = if self.cond_dim > 0 { Kind::Hint } else { Kind::Flow };
-        FlowBuilder::for_data(&model, [self.dim, self.cond_dim], [&self.x, &self.y])
+        self.builder(if self.cond_dim > 0 { Kind::Hint } else { Kind::Flow })
+    }
+
+    /// Starts a `cinn` for this data, which knows x given y and nothing of y, with the defaults of [`Dataset::flow`]. Data
+    /// without conditions has none: `build` says so.
+    pub fn cinn(&self) -> FlowBuilder {
+        self.builder(Kind::Cinn)
+    }
+
+    fn builder(&self, kind: Kind) -> FlowBuilder {
+        let spec = Model { kind, ..for_tables().model }.shape(self.dim as u32, self.cond_dim as u32);
+        FlowBuilder::for_data(spec, [&self.x, &self.y])
+    }
+
+    /// Number of rows to train on.
+    pub fn rows(&self) -> usize {
+        self.train_rows()
+    }
+
+    /// Number of rows that judge the training.
+    pub fn validation_rows(&self) -> usize {
+        self.test_rows()
+    }
+
+    /// N, the number of columns of x.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// C, the number of conditions; 0 if there are none.
+    pub fn cond_dim(&self) -> usize {
+        self.cond_dim
+    }
+
+    /// What is to be known of the rows before a density of them is believed: constant or repeated columns, far values, columns
+    /// that others give. A sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What was chosen for the columns, and is nothing to worry about. A sentence each.
+    pub fn choices(&self) -> &[String] {
+        &self.choices
     }
 }

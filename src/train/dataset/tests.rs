@@ -4,8 +4,8 @@ use super::*;
 use crate::Overwrite;
 use crate::config::Given;
 use crate::config::preset::for_tables;
-use crate::data::Bounds;
 use crate::data::shapes::lens::Outline;
+use crate::data::{Bounds, ColumnTransform};
 use std::path::Path;
 
 fn table(folder: &Path, rows: usize) -> Config {
@@ -194,4 +194,38 @@ fn test_noise_is_always_the_same() {
     assert_eq!(noisy.test, Dataset::load(&config, None).unwrap().test);
     assert_eq!(noisy.train, plain.train);
     assert!(noisy.test.iter().zip(&plain.test).all(|(a, b)| a != b && (a - b).abs() < 0.6));
+}
+
+/// What a message must say of a data set that cannot be built.
+fn refused(builder: DatasetBuilder, says: &[&str]) {
+    let text = builder.build().unwrap_err().to_string();
+    assert!(says.iter().all(|part| text.contains(part)), "{text}: not {says:?}");
+}
+
+#[test]
+fn rows_in_memory_that_do_not_agree_say_where() {
+    let x = [0.5, 1.0, 1.5, -2.0, 3.0, 0.25];
+    let rows = || Dataset::from_rows(&x, 2);
+    refused(rows().names(["a", "a"]), &["names", "`a`", "two columns of x"]);
+    refused(rows().names(["a", " "]), &["names", "column 1", "empty"]);
+    refused(rows().condition_names(["a"]), &["condition_names", "no conditions"]);
+    refused(rows().condition_bounds(0, Some(0.0), None), &["condition_bounds", "no conditions"]);
+    refused(rows().validation_rows(&x).validation_conditions(&x), &["validation_conditions", "no conditions"]);
+    let conditional = || rows().conditions(&x[..3], 1);
+    refused(conditional().validation_conditions(&x), &["validation_conditions", "no validation rows"]);
+    refused(conditional().validation_rows(&x[..5]), &["the validation rows", "whole rows of 2"]);
+    refused(conditional().validation_rows(&x), &["the validation conditions", "got 0"]);
+    refused(
+        conditional().validation_rows(&x).validation_conditions(&x),
+        &["rows of the validation conditions", "expected 3, got 6"],
+    );
+    refused(conditional().validation_rows(&[0.0, f32::NAN]), &["row 0, column 1 of the validation rows"]);
+    refused(conditional().condition_bounds(0, Some(0.75), None), &["row 0, column 0 of the conditions", "0.75"]);
+    refused(conditional().condition_transform(1, ColumnTransform::Log), &["column", "0 to 0"]);
+    let data = conditional()
+        .condition_bounds(0, Some(0.25), None)
+        .condition_transform(0, ColumnTransform::Log)
+        .build()
+        .unwrap();
+    assert_eq!(data.cond_dim, 1);
 }

@@ -24,5 +24,16 @@ pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
     }
     let columns = RowColumns::simulated(Vec::new(), columns);
     let (name, train) = (preset.name().into(), train.into());
-    Ok(Rows { name, columns, coarse: Vec::new(), train, test, held_out: Vec::new(), split: None, file: None, notes })
+    Ok(Rows {
+        name,
+        columns,
+        coarse: Vec::new(),
+        train,
+        test,
+        held_out: Vec::new(),
+        split: None,
+        file: None,
+        notes,
+        choices: Vec::new(),
+    })
 }

@@ -20,6 +20,8 @@ pub(crate) trait Observer {
     fn progress(&mut self, _progress: &Progress) {}
     /// An epoch ended.
     fn epoch(&mut self, _report: &EpochReport, _progress: &Progress) {}
+    /// Everything that cannot be made again is written. What follows are pictures and measures.
+    fn saved(&mut self) {}
     /// Something that the user may want to know.
     fn note(&mut self, _text: &str) {}
     /// Something that may not be as the user wants it.

@@ -33,11 +33,16 @@ impl Retries {
 const EXPLOSION: f64 = 100.0;
 
 /// Whether an epoch has destroyed the model: every loss that was read in it, and that of the held-out rows, are far from
-/// the best. One huge row among either spoils some batches or the held-out rows, but not all.
+/// the best. One huge row among either spoils some batches or the held-out rows, but not all. If there is no best one
+/// yet, that of the held-out rows must be no finite number: rows that are not standardised may begin with any other.
 fn exploded(best: Option<&Best>, least_loss: f64, test_loss: Option<f64>, columns: usize) -> bool {
-    let (Some(best), Some(test_loss)) = (best, test_loss) else { return false };
-    let bound = best.test_loss + EXPLOSION * columns as f64;
-    least_loss > bound && (test_loss > bound || test_loss.is_nan())
+    let Some(test_loss) = test_loss else { return false };
+    let bound = best.map_or(0.0, |best| best.test_loss) + EXPLOSION * columns as f64;
+    let test_exploded = match best {
+        Some(_) => test_loss > bound || test_loss.is_nan(),
+        None => !test_loss.is_finite(),
+    };
+    least_loss > bound && test_exploded
 }
 
 impl TrainingLoop<'_> {
@@ -65,7 +70,7 @@ impl TrainingLoop<'_> {
 
     /// Whether the epoch that ends here has destroyed the model.
     pub(super) fn has_exploded(&self, test_loss: Option<f64>) -> bool {
-        self.losses > 0 && exploded(self.best.as_ref(), self.least_loss, test_loss, self.data.row_columns())
+        exploded(self.best.as_ref(), self.least_loss, test_loss, self.data.row_columns())
     }
 
     /// Takes the last good model and half the rate.
@@ -126,7 +131,10 @@ mod tests {
         // A huge row among the held-out ones, among those of some batches, or an epoch that is merely bad.
         assert!(!told(-39.0, Some(1e30)) && !told(-39.0, Some(f64::NAN)) && !told(1e6, Some(-39.0)));
         assert!(!told(359.0, Some(359.0)) && !told(f64::NEG_INFINITY, Some(1e6)));
-        assert!(!exploded(None, 1e6, Some(1e6), 4) && !told(1e6, None));
+        assert!(!told(1e6, None) && !exploded(None, 1e6, None, 4));
+        // Without a best one.
+        assert!(exploded(None, 1e6, Some(f64::NAN), 4) && exploded(None, 1e6, Some(f64::INFINITY), 4));
+        assert!(!exploded(None, 1e6, Some(1e6), 4) && !exploded(None, 1.0, Some(f64::NAN), 4));
     }
 
     #[test]

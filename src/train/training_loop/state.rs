@@ -70,7 +70,7 @@ impl TrainingLoop<'_> {
     /// Everything that this training goes on from.
     ///
     /// # Errors
-    /// [`Error::Diverged`] where a weight or moment is not finite: such a state must not be kept.
+    /// [`Error::Diverged`] if a weight or moment is not finite: such a state must not be kept.
     /// [`Error::DeviceLost`].
     pub(crate) fn state(&self) -> Result<State> {
         let read = |values| self.flow.with_session(|session| session.read(values));
@@ -97,7 +97,7 @@ impl TrainingLoop<'_> {
     /// Goes on from a state of the same model, settings and data.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the state is that of another model, [`Error::Config`] where its position is beyond the
+    /// [`Error::Shape`] if the state is that of another model, [`Error::Config`] if its position is beyond the
     /// end of the training.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         let layout = &self.flow.plan().layout;

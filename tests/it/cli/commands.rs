@@ -71,7 +71,7 @@ fn cross_is_simulated_and_drawn() {
 
     place.line("simulate cross -n 3 -o x.npy --observations y.csv --seed 2").good();
     assert_eq!(
-        Table::read(place.path("y.csv")).unwrap().columns,
+        Table::read(place.path("y.csv")).unwrap().columns(),
         ["centre_x", "centre_y", "rotation", "thickness_ratio"]
     );
     for kind in ["hint", "cinn"] {
@@ -106,12 +106,12 @@ fn rows_go_to_latent_vectors_and_back() {
     place.line("encode run table.csv -o z.npy --log-det ld.csv --device cpu").good();
     place.line("decode run z.npy -o x.csv --device cpu").good();
     let (before, after) = (Table::read(place.path("table.csv")).unwrap(), Table::read(place.path("x.csv")).unwrap());
-    assert_eq!(before.columns, after.columns);
+    assert_eq!(before.columns(), after.columns());
     assert!(before.values().iter().zip(after.values()).all(|(a, b)| (a - b).abs() < 1e-4));
 
     // log p = log-det - |z|^2 / 2 - N/2 log 2 pi
     let (z, log_det) = (Table::read(place.path("z.npy")).unwrap(), Table::read(place.path("ld.csv")).unwrap());
-    assert_eq!(log_det.columns, ["log_det"]);
+    assert_eq!(log_det.columns(), ["log_det"]);
     let printed = place.line("log-prob run table.csv --device cpu").good().stdout;
     let printed: Vec<f64> = printed.lines().map(|l| l.parse().unwrap()).collect();
     assert_eq!(printed.len(), 120);
@@ -122,7 +122,7 @@ fn rows_go_to_latent_vectors_and_back() {
     }
     let done = place.line("log-prob run table.csv -o lp.npy --device cpu").good();
     assert!(done.stdout.contains("rows 120") && done.stdout.contains("mean"), "{}", done.stdout);
-    assert_eq!(Table::read(place.path("lp.npy")).unwrap().rows, 120);
+    assert_eq!(Table::read(place.path("lp.npy")).unwrap().rows(), 120);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn one_number_a_row_is_an_array_of_one_dimension() {
         let bytes = place.read(name);
         assert!(String::from_utf8_lossy(&bytes[..128]).contains("'shape': (120,)"), "{name}");
         let table = Table::read(place.path(name)).unwrap();
-        assert_eq!((table.rows, table.dim()), (120, 1));
+        assert_eq!((table.rows(), table.dim()), (120, 1));
     }
 }
 
@@ -246,7 +246,7 @@ fn simulated_shapes_are_the_training_rows_of_the_preset() {
     place.line("simulate lens -n 6 -o b.npy --observations seen.csv").good();
     let (a, b) = (Table::read(place.path("a.csv")).unwrap(), Table::read(place.path("b.npy")).unwrap());
     assert_eq!(a.values(), b.values());
-    assert_eq!(Table::read(place.path("seen.csv")).unwrap().columns, ["d_h", "d_v"]);
+    assert_eq!(Table::read(place.path("seen.csv")).unwrap().columns(), ["d_h", "d_v"]);
     place.line("simulate lens -n 6 -o c.npy --outline arc").good();
     place.line("simulate lens -n 6 -o d.npy --seed 2").good();
     assert!(Table::read(place.path("c.npy")).unwrap().values() != a.values());

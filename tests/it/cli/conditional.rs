@@ -87,8 +87,8 @@ fn latent_vectors_and_log_determinants_are_those_of_both_lanes() {
     place.posterior("hint");
     place.line("encode hint x.csv --given y.csv -o z.csv --log-det ld.csv --device cpu").good();
     let (z, log_det) = (place.table_of("z.csv"), place.table_of("ld.csv"));
-    assert_eq!(z.columns, ["z_y1", "z_y2", "z_x1", "z_x2"]);
-    assert_eq!(log_det.columns, ["log_det_y", "log_det_x"]);
+    assert_eq!(z.columns(), ["z_y1", "z_y2", "z_x1", "z_x2"]);
+    assert_eq!(log_det.columns(), ["log_det_y", "log_det_x"]);
     let density = |lane: usize| {
         z.iter_rows().zip(log_det.iter_rows()).map(move |(z, ld)| {
             let square: f64 = z[2 * lane..][..2].iter().map(|&z| f64::from(z).powi(2)).sum();
@@ -101,14 +101,14 @@ fn latent_vectors_and_log_determinants_are_those_of_both_lanes() {
     // [z_y, z_x] goes back to [y, x]; z_x with conditions to x.
     place.line("decode hint z.csv -o both_back.csv --device cpu").good();
     let (back, both) = (place.table_of("both_back.csv"), place.table_of("both.csv"));
-    assert_eq!(back.columns, both.columns);
+    assert_eq!(back.columns(), both.columns());
     let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
     assert_close(wide(back.values()), wide(both.values()), 1e-4);
     let z_x: Vec<f32> = z.iter_rows().flat_map(|row| row[2..].to_vec()).collect();
     Table::new(vec![], 2, z_x).unwrap().write(place.path("z_x.npy"), hintflow::Overwrite::No).unwrap();
     place.line("decode hint z_x.npy --given y.csv -o back.csv --device cpu").good();
     let (back, x) = (place.table_of("back.csv"), place.table_of("x.csv"));
-    assert_eq!(back.columns, ["a", "b"]);
+    assert_eq!(back.columns(), ["a", "b"]);
     assert_close(wide(back.values()), wide(x.values()), 1e-4);
 }
 
@@ -247,7 +247,7 @@ fn samples_stay_inside_bounds() {
         place.write("far.csv", "u,v\n0.5,0.25\n30,30\n-9,9\n");
         place.line(&format!("sample {kind} --given far.csv -n 300 -o {kind}.csv --device cpu")).good();
         let samples = place.table_of(&format!("{kind}.csv"));
-        assert_eq!((samples.rows, samples.dim()), (900, 3));
+        assert_eq!((samples.rows(), samples.dim()), (900, 3));
         for row in samples.iter_rows() {
             assert!(row[1] > -1.0 && row[1] < 2.0 && row[2] > 8.5, "{row:?}");
         }

@@ -338,3 +338,35 @@ fn what_was_measured_before_it_was_stopped_is_in_the_table() {
             .any(|line| line.starts_with("| 1 |") && line.contains("not run"))
     );
 }
+
+#[test]
+fn the_species_have_a_model_of_their_own() {
+    let place = Place::new();
+    let line = "reproduce lotka_volterra --out paper --device cpu --set model.width=8";
+    place.line(line).fails(2, &["`model.width` is the experiment's own"]);
+    assert!(place.line("reproduce --help").good().stdout.contains("lotka_volterra"));
+}
+
+/// The filters of species: pictures, and both tables beside the particle filter and the truth.
+#[test]
+#[ignore = "two minutes on two cores"]
+fn the_species_are_filtered_by_all_methods() {
+    let place = Place::new();
+    let line = "reproduce lotka_volterra --out paper --device cpu --set train.epochs=1 --set train.batch=1000";
+    place.line(line).good();
+    let page = place.text("paper/README.md");
+    for words in [
+        "![lotka_volterra](figures/lotka_volterra.png)",
+        "![lotka_volterra_posteriors](figures/lotka_volterra_posteriors.png)",
+        "| particle filter | 0.000 0.000 0.000 0.000 | 1.000 1.000 1.000 1.000 |",
+        "| HINT |",
+        "| EnKF |",
+        "in the middle 90 %",
+    ] {
+        assert!(page.contains(words), "no `{words}` in: {page}");
+    }
+    assert!(page.contains("Set besides: train.epochs=1"), "{page}");
+    // What is there is not made again, and what is of other settings is not taken.
+    place.line(line).good();
+    place.line(&line.replace("batch=1000", "batch=999")).fails(1, &["another `method`"]);
+}

@@ -191,6 +191,14 @@ fn a_terminal_that_is_closed_saves_too() {
     let place = prepared();
     let args = format!("{TRAIN} --out stopped --set run.checkpoint_every=100000");
     let mut command = place.command(&args.split_whitespace().collect::<Vec<_>>());
+    // These tests may run under `nohup` themselves, whose wish the training would keep.
+    // SAFETY: to take a signal as the system does is all that happens between the two processes.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     // Nobody reads the messages any more.
     drop(child.stderr.take());
@@ -201,6 +209,28 @@ fn a_terminal_that_is_closed_saves_too() {
     assert!(newest_step(&place, "stopped") > Some(0));
     place.line("train --resume stopped").good();
     assert_same(&place, "stopped");
+}
+
+/// What `nohup` asks for is not undone.
+#[cfg(unix)]
+#[test]
+fn a_terminal_that_is_closed_is_no_matter_under_nohup() {
+    let place = prepared();
+    let nohup = || {
+        let program = place.command::<&str>(&[]).get_program().to_owned();
+        let mut command = std::process::Command::new("nohup");
+        command.arg(program).args(format!("{TRAIN} --out kept").split_whitespace()).current_dir(place.path("."));
+        command
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .stdin(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut child = nohup();
+    wait_for("an epoch", || place.path("kept/metrics.csv").exists() && metrics(&place, "kept").len() > 3);
+    signal(&child, "-HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_same(&place, "kept");
 }
 
 /// A training that stops early: many epochs at a high rate for few rows, without dropout to hold it back.
@@ -391,4 +421,63 @@ fn two_processes_do_not_train_into_one_folder() {
     place.line(&format!("{TRAIN} --out run --force")).fails(1, &["another process"]);
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn rows_may_have_moved_while_a_run_stood_still() {
+    let place = prepared();
+    let mut child = place.spawn(&format!("{TRAIN} --out run"));
+    wait_for("checkpoints", || newest_step(&place, "run") > Some(20));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let rename = |from: &str, to: &str| std::fs::rename(place.path(from), place.path(to)).unwrap();
+    rename("table.csv", "moved.csv");
+    place.line("train --resume run").fails(1, &["table.csv: is no longer there", "--set data.path=FILE"]);
+    // Other rows, and settings that must stay.
+    place.table("other.csv", 400, 6);
+    place.line("train --resume run --set data.path=other.csv").fails(1, &["other data"]);
+    place
+        .line("train --resume run --set train.lr=0.1")
+        .fails(2, &["--resume", "data.path", "train.lr stays as it was"]);
+    place.line("train --resume run --set data.given=other.csv").fails(2, &["data.given", "no file of this run"]);
+    let mut child = place.spawn("train --resume run --set data.path=moved.csv");
+    let before = newest_step(&place, "run");
+    wait_for("checkpoints", || newest_step(&place, "run") > before || child.try_wait().unwrap().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The run knows where they are now.
+    place.line("train --resume run").good();
+    assert_same(&place, "run");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_folder_that_is_moved_or_removed_ends_the_training_with_an_error() {
+    let place = prepared();
+    let line = format!("{} --out run", TRAIN.replace("--epochs 60", "--epochs 100000"));
+    let args: Vec<_> = line.split_whitespace().collect();
+    for moved in [true, false] {
+        let mut command = place.command(&args);
+        let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        wait_for("a checkpoint", || newest_step(&place, "run") > Some(20));
+        std::fs::rename(place.path("run"), place.path("elsewhere")).unwrap();
+        if !moved {
+            std::fs::remove_dir_all(place.path("elsewhere")).unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("removed or moved"), "{stderr}");
+        assert!(!place.path("run").exists());
+        if moved {
+            // Where it is now, it can be gone on with.
+            let mut child = place.spawn("train --resume elsewhere");
+            let before = newest_step(&place, "elsewhere");
+            wait_for("a checkpoint", || newest_step(&place, "elsewhere") > before);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            std::fs::remove_dir_all(place.path("elsewhere")).unwrap();
+        }
+    }
 }

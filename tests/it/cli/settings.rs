@@ -136,7 +136,7 @@ fn only_the_columns_of_the_model_must_hold_numbers() {
     assert_eq!(place.line("log-prob run wide.csv --device cpu").good().stdout, narrow);
     assert_eq!(place.line("log-prob run wide.csv --columns 2,b --device cpu").good().stdout, narrow);
     place.line("encode run wide.csv -o z.npy --device cpu").good();
-    place.line("train wide.csv --device cpu --out x").fails(1, &["wide.csv", "column 1 has no name"]);
+    place.line("train wide.csv --device cpu --out x").fails(1, &["wide.csv", "row 3", "`gap`"]);
     place.line("log-prob run wide.csv --columns a --device cpu").fails(2, &["--columns", "2 columns, 1"]);
     place.line("log-prob run wide.csv --columns a,q --device cpu").fails(2, &["--columns", "`q`"]);
 }

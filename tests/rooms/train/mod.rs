@@ -50,7 +50,7 @@ fn advance(trainer: &mut TrainingLoop<'_>, until: u64) -> Vec<[u64; 2]> {
         trainer.step().unwrap();
         if trainer.at_epoch_end() {
             let report = trainer.finish_epoch().unwrap();
-            reports.push([report.train_loss.to_bits(), report.test_loss.unwrap().to_bits()]);
+            reports.push([report.train_loss.to_bits(), report.validation_loss.unwrap().to_bits()]);
         }
     }
     reports

@@ -97,7 +97,7 @@ fn a_training_that_lost_patience_cools_down_from_the_best_epoch() {
             }
         }
     }
-    assert!((last.unwrap().lr / config.train.lr_final - 1.0).abs() < 1e-9);
+    assert!((last.unwrap().learning_rate / config.train.lr_final - 1.0).abs() < 1e-9);
 
     // Stopped right before it begins, right after, and within it.
     let batches = 300 / 20;
@@ -122,7 +122,7 @@ fn the_best_epoch_is_kept_and_the_training_stops_after_it() {
     while losses.len() < 60 {
         trainer.step().unwrap();
         if trainer.at_epoch_end() {
-            losses.push(trainer.finish_epoch().unwrap().test_loss.unwrap());
+            losses.push(trainer.finish_epoch().unwrap().validation_loss.unwrap());
             models.push(other.to_file().unwrap().weights);
         }
     }
@@ -195,7 +195,7 @@ fn the_first_step_of_a_cooldown_is_that_of_a_new_training() {
     while !trainer.at_epoch_end() {
         trainer.step().unwrap();
     }
-    let rate = trainer.finish_epoch().unwrap().lr;
+    let rate = trainer.finish_epoch().unwrap().learning_rate;
 
     config.train.lr = rate;
     let anew = Flow::from_file(begun, &engine).unwrap();

@@ -10,7 +10,7 @@ use super::transform::{Map, is_place, is_scale};
 
 /// Parameters of the transform, in the units of the column after its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asinh {
+pub(crate) struct Asinh {
     /// What becomes 0.
     pub center: f64,
     /// Distance from it at which the linear part ends.

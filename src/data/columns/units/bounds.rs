@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Where the values of a column can lie: strictly between its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// No value is as small as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
@@ -16,12 +16,12 @@ pub struct Bounds {
 
 impl Bounds {
     /// Whether there is any bound.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.lower.is_none() && self.upper.is_none()
     }
 
     /// What is wrong with the bounds themselves.
-    pub fn mistake(&self) -> Option<String> {
+    pub(crate) fn mistake(&self) -> Option<String> {
         let bounds = [self.lower, self.upper];
         if let Some(bound) = bounds.into_iter().flatten().find(|bound| !bound.is_finite()) {
             return Some(format!("is {bound}; a bound is a finite number, leave it out where there is none"));
@@ -49,7 +49,7 @@ impl Bounds {
     }
 
     /// Distance of a value to the nearer bound.
-    pub fn room(&self, x: f64) -> f64 {
+    pub(crate) fn room(&self, x: f64) -> f64 {
         let lower = self.lower.map_or(f64::INFINITY, |lower| x - lower);
         lower.min(self.upper.map_or(f64::INFINITY, |upper| upper - x))
     }

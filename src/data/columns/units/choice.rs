@@ -54,7 +54,7 @@ impl fmt::Display for Choice {
 /// The settings of a column, `columns.NAME.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ColumnSetting {
+pub(crate) struct ColumnSetting {
     /// No value is as small as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
@@ -68,12 +68,12 @@ pub struct ColumnSetting {
 
 impl ColumnSetting {
     /// Where the values can lie.
-    pub fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> Bounds {
         Bounds { lower: self.lower, upper: self.upper }
     }
 
     /// What is wrong with the setting: the key after the column's name, if it is one of them, and the words after it.
-    pub fn mistake(&self) -> Option<(&'static str, String)> {
+    pub(crate) fn mistake(&self) -> Option<(&'static str, String)> {
         if let Some(mistake) = self.bounds().mistake() {
             return Some(("", mistake));
         }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// Columns with the conditions of some rows, see [`Units::given`]. Rows are row-major, and as many as those of the
 /// conditions, which only columns with a [`super::Regression`] look at.
-pub struct Conditioned<'a> {
+pub(crate) struct Conditioned<'a> {
     units: &'a Units,
     /// Conditions in the units of the networks, row-major.
     y: &'a [f32],
@@ -21,9 +21,9 @@ impl<'a> Conditioned<'a> {
     /// Rows in the units of the networks.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds, [`crate::Error::Shape`] where
+    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds, [`crate::Error::Shape`] if
     /// columns with a regression do not have the conditions of every row.
-    pub fn inner<'b>(&self, rows: &'b [f32]) -> Result<Cow<'b, [f32]>> {
+    pub(crate) fn inner<'b>(&self, rows: &'b [f32]) -> Result<Cow<'b, [f32]>> {
         if self.units.are_plain() {
             return Ok(rows.into());
         }
@@ -55,7 +55,7 @@ impl<'a> Conditioned<'a> {
     ///
     /// # Panics
     /// Where columns with a regression do not have the conditions of every row; so do the functions below.
-    pub fn outer(&self, mut rows: Vec<f32>) -> Vec<f32> {
+    pub(crate) fn outer(&self, mut rows: Vec<f32>) -> Vec<f32> {
         if !self.units.are_plain() {
             self.each(&mut rows, |u, shift, column| column.outer(u.into(), shift));
         }
@@ -63,7 +63,7 @@ impl<'a> Conditioned<'a> {
     }
 
     /// `log |d inner / d outer|` of each of some rows of `dim` columns in the user's units, which are inside the bounds.
-    pub fn log_jacobian(&self, rows: &[f32], dim: usize) -> impl Iterator<Item = f64> {
+    pub(crate) fn log_jacobian(&self, rows: &[f32], dim: usize) -> impl Iterator<Item = f64> {
         let units = self.units;
         let scales = units.standardize.as_ref().map_or(0.0, Standardizer::ln_scale_sum);
         let of_bounds = |row: &[f32]| -> f64 {
@@ -86,7 +86,7 @@ impl<'a> Conditioned<'a> {
     /// Turns gradients with respect to rows in the units of the networks into those with respect to the same rows in
     /// the user's units. What the rows' conditions add to their own gradients, in the units of the networks, is added to
     /// `of_y`, unless that is empty.
-    pub fn outer_gradient(&self, rows: &[f32], gradient: &mut [f32], of_y: &mut [f32]) {
+    pub(crate) fn outer_gradient(&self, rows: &[f32], gradient: &mut [f32], of_y: &mut [f32]) {
         if let Some(regression) = self.units.regression.as_ref().filter(|_| !of_y.is_empty()) {
             self.add_gradient_of_shifts(regression, rows, gradient, of_y);
         }

@@ -17,7 +17,7 @@ const SAMPLE: usize = 20_000;
 
 /// What is asked of the units of a table.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub(crate) struct Wishes {
     /// Settings of all columns; empty where there are none.
     pub columns: Vec<ColumnSetting>,
     /// Whether columns without a transform of their own are standardised, or what [`rule`] finds.
@@ -30,7 +30,7 @@ pub struct Wishes {
 
 /// A column whose way the rule chose, and that is not the usual one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub(crate) struct Chosen {
     /// Column, from 0.
     pub column: usize,
     /// Its transform.
@@ -43,7 +43,7 @@ pub struct Chosen {
 
 /// The value of a column that is farthest from its middle.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Extreme {
+pub(crate) struct Extreme {
     /// The value.
     pub value: f32,
     /// The first of the rows that has it, from 0.
@@ -59,7 +59,7 @@ impl Units {
     ///
     /// # Errors
     /// [`crate::Error::Config`] naming a column whose values are outside of its bounds; those of [`Standardizer::fit`].
-    pub fn choose(dim: usize, wishes: &Wishes, rows: &[f32], held_out: &[f32]) -> Result<(Self, Vec<Chosen>)> {
+    pub(crate) fn choose(dim: usize, wishes: &Wishes, rows: &[f32], held_out: &[f32]) -> Result<(Self, Vec<Chosen>)> {
         let setting = |c: usize| wishes.columns.get(c).copied().unwrap_or_default();
         let some = wishes.columns.iter().any(|column| *column != ColumnSetting::default());
         if !(some || wishes.standardize) {

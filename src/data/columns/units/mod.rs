@@ -39,7 +39,7 @@ pub use choice::Choice;
 pub(crate) use choice::ColumnSetting;
 pub(crate) use conditioned::Conditioned;
 pub(crate) use fit::{Chosen, Wishes};
-pub(crate) use regression::{Regressed, Regression};
+pub(crate) use regression::{Gains, Regressed, Regression};
 pub(crate) use transform::Transform;
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ use crate::error::{Error, Result};
 
 /// The columns of x, or those of y, as a model knows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Units {
+pub(crate) struct Units {
     /// Names of the columns; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
@@ -79,7 +79,8 @@ pub struct Outside {
     /// Column, counted from 1.
     pub column: usize,
     name: Option<String>,
-    what: String,
+    /// What it must be.
+    pub(crate) what: String,
 }
 
 impl Outside {
@@ -104,7 +105,14 @@ impl Units {
     ///
     /// # Errors
     /// Those of [`Units::inner`] and [`Standardizer::fit`].
-    pub fn fit(columns: Vec<String>, bounds: Vec<Bounds>, dim: usize, standardize: bool, rows: &[f32]) -> Result<Self> {
+    #[cfg(test)]
+    pub(crate) fn fit(
+        columns: Vec<String>,
+        bounds: Vec<Bounds>,
+        dim: usize,
+        standardize: bool,
+        rows: &[f32],
+    ) -> Result<Self> {
         let mut units = Self { columns, bounds, ..Self::default() };
         if standardize {
             units.standardize = Some(Standardizer::fit(&units.inner(rows)?, dim)?);
@@ -116,7 +124,7 @@ impl Units {
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::Config`] with the part that does not fit; `what` says whose columns they are.
-    pub fn check(&self, dim: usize, conditions: usize, what: &str) -> Result<()> {
+    pub(crate) fn check(&self, dim: usize, conditions: usize, what: &str) -> Result<()> {
         let agree = |part: &str, got: usize| match got == dim {
             true => Ok(()),
             false => Err(Error::Shape { what: format!("{part} of {what}"), expected: dim, got }),
@@ -168,7 +176,7 @@ impl Units {
     }
 
     /// Name of column `c` (from 0), or its number (from 1).
-    pub fn name(&self, c: usize) -> String {
+    pub(crate) fn name(&self, c: usize) -> String {
         self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
     }
 
@@ -184,7 +192,7 @@ impl Units {
 
     /// The distance about a value of column `c` (from 0), in the user's units, that is one unit of the networks; of a
     /// column that conditions shift, if the value is none that is drawn in.
-    pub fn unit(&self, c: usize, x: f64) -> f64 {
+    pub(crate) fn unit(&self, c: usize, x: f64) -> f64 {
         let is_shifted = self.regression.as_ref().is_some_and(|regression| regression.shifts(c));
         let column = self.column(c);
         let column = Column { squash: column.squash.filter(|_| !is_shifted), ..column };
@@ -209,7 +217,7 @@ impl Units {
     }
 
     /// The first of some values, row-major, that is outside of the bounds of its column.
-    pub fn outside(&self, rows: &[f32]) -> Option<Outside> {
+    pub(crate) fn outside(&self, rows: &[f32]) -> Option<Outside> {
         let dim = self.bounds.len();
         let bounded: Vec<usize> = (0..dim).filter(|&c| !self.bounds[c].is_none()).collect();
         if bounded.is_empty() {
@@ -225,8 +233,23 @@ impl Units {
         Some(Outside { row: row + 1, column: column + 1, name: self.columns.get(column).cloned(), what })
     }
 
+    /// The rows, with usual ones in place of those outside of the bounds, and the numbers, from 0, of these rows.
+    pub(crate) fn moved_inside<'a>(&self, rows: &'a [f32]) -> (Cow<'a, [f32]>, Vec<usize>) {
+        let dim = self.bounds.len().max(1);
+        let outside: Vec<usize> = match self.bounds.iter().all(Bounds::is_none) {
+            true => Vec::new(),
+            false => (0..rows.len() / dim).filter(|r| self.outside(&rows[r * dim..][..dim]).is_some()).collect(),
+        };
+        if outside.is_empty() {
+            return (rows.into(), outside);
+        }
+        let (mut rows, usual) = (rows.to_vec(), self.usual(dim));
+        outside.iter().for_each(|row| rows[row * dim..][..dim].copy_from_slice(&usual));
+        (rows.into(), outside)
+    }
+
     /// These columns, given conditions y, row-major (B, C), in the units of the networks.
-    pub fn given<'a>(&'a self, y: &'a [f32]) -> Conditioned<'a> {
+    pub(crate) fn given<'a>(&'a self, y: &'a [f32]) -> Conditioned<'a> {
         Conditioned::new(self, y)
     }
 
@@ -234,12 +257,12 @@ impl Units {
     ///
     /// # Errors
     /// [`Error::Config`] naming row and column where a value is outside of its bounds.
-    pub fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
+    pub(crate) fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
         self.given(&[]).inner(rows)
     }
 
     /// Rows in the user's units, of rows in the units of the networks, of columns that no conditions shift.
-    pub fn outer(&self, rows: Vec<f32>) -> Vec<f32> {
+    pub(crate) fn outer(&self, rows: Vec<f32>) -> Vec<f32> {
         self.given(&[]).outer(rows)
     }
 
@@ -300,7 +323,7 @@ impl Units {
     }
 
     /// A row in the middle of the training's: what the networks see as 0, of columns that no conditions shift.
-    pub fn usual(&self, dim: usize) -> Vec<f32> {
+    pub(crate) fn usual(&self, dim: usize) -> Vec<f32> {
         Self { regression: None, ..self.clone() }.outer(vec![0.0; dim])
     }
 

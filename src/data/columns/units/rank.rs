@@ -14,7 +14,7 @@ const KNOTS: usize = 64;
 
 /// Knots of the curve, increasing in both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rank {
+pub(crate) struct Rank {
     /// Values of the column, after its bounds.
     pub x: Vec<f64>,
     /// What they become.

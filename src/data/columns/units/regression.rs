@@ -24,8 +24,8 @@ const SAMPLE: usize = 20_000;
 const VALUES: usize = 1 << 24;
 /// Fewer are not enough to judge by.
 const FEWEST: usize = 100;
-/// A column whose entropy falls by less, in nats, is left as it is; of few rows it must fall by more, as it is known to
-/// about one over the root of their number.
+/// A column whose entropy falls by less, in nats, is left as it is if only a clear gain counts; of few rows it must fall by
+/// more, as it is known to about one over the root of their number.
 const GAIN: f64 = 0.05;
 /// What is left of a column counts as so many of its deviations at least: of what its conditions give exactly only
 /// rounding is left, which is no unit for the networks.
@@ -37,15 +37,26 @@ const NEAR: f64 = 1e-3;
 
 /// Coefficients of the conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Regression {
+pub(crate) struct Regression {
     /// For each column of x one coefficient for each condition, both in the units of the networks; none for a column that is
     /// not regressed.
     coefficients: Vec<Vec<f64>>,
 }
 
+/// Which gains count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Gains {
+    /// Those that are clearly one.
+    #[default]
+    Clear,
+    /// Any. Where the errors of many models add up, as in a filter, even a weak dependence should be right: what is not
+    /// taken off is learnt late.
+    Any,
+}
+
 /// A column that is regressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Regressed {
+pub(crate) struct Regressed {
     /// Column of x, from 0.
     pub column: usize,
     /// R², the share of its variance that the conditions explain.
@@ -104,11 +115,18 @@ impl Regression {
 
 impl Units {
     /// These units of `dim` columns x with a regression on so many conditions of the units `y`, if rows [y, x], row-major in
-    /// the user's units, gain by it. Columns without a scale stay as they are, and so do all where none is standardised.
+    /// the user's units, gain by it; `gains` says which gains count. Columns without a scale stay as they are, and so do all where none is standardised.
     ///
     /// # Errors
     /// Those of [`super::Conditioned::inner`].
-    pub fn regressed(self, dim: usize, y: &Self, conditions: usize, rows: &[f32]) -> Result<(Self, Vec<Regressed>)> {
+    pub(crate) fn regressed(
+        self,
+        dim: usize,
+        y: &Self,
+        conditions: usize,
+        rows: &[f32],
+        gains: Gains,
+    ) -> Result<(Self, Vec<Regressed>)> {
         let Some(mut standardize) = self.standardize.clone() else { return Ok((self, Vec::new())) };
         let is_scaled = |c: usize| {
             let scaled = (standardize.mean[c], standardize.scale[c]) != (0.0, 1.0);
@@ -121,7 +139,7 @@ impl Units {
         }
         let [of_y, of_x] = self.sample(y, [conditions, dim], rows)?;
         let found =
-            Halves::of(of_x[0].len()).map(|halves| halves.regress(&of_y, &of_x, &is_scaled)).unwrap_or_default();
+            Halves::of(of_x[0].len()).map(|halves| halves.regress(&of_y, &of_x, &is_scaled, gains)).unwrap_or_default();
         if found.is_empty() {
             return Ok((self, Vec::new()));
         }
@@ -175,18 +193,21 @@ impl Halves {
         Some(Self { fitted: part(fitted), judged: part(judged) })
     }
 
-    fn regress(&self, of_y: &[Vec<f64>], of_x: &[Vec<f64>], is_scaled: &[bool]) -> Vec<Found> {
+    fn regress(&self, of_y: &[Vec<f64>], of_x: &[Vec<f64>], is_scaled: &[bool], gains: Gains) -> Vec<Found> {
         let part = |column: &[f64], rows: &[usize]| rows.iter().map(|&row| column[row]).collect::<Vec<f64>>();
         let all = |rows: &[usize]| of_y.iter().map(|column| part(column, rows)).collect::<Vec<_>>();
         let judged = all(&self.judged);
         let on_half = Regressors::new(&all(&self.fitted));
-        let gain = GAIN + 1.0 / (self.judged.len() as f64).sqrt();
+        let least = match gains {
+            Gains::Clear => GAIN + 1.0 / (self.judged.len() as f64).sqrt(),
+            Gains::Any => 0.0,
+        };
         let gains = (0..of_x.len()).into_par_iter().map(|c| {
             let alone = part(&of_x[c], &self.judged);
             let left = less(&alone, on_half.fit(&part(&of_x[c], &self.fitted)).values(&judged));
             // Of rows that were not fitted to: of the others, less is left than of any to come.
             let deviation = deviation(&left).max(LEAST);
-            (is_scaled[c] && entropy(alone) - entropy(left) > gain).then_some(deviation)
+            (is_scaled[c] && entropy(alone) - entropy(left) > least).then_some(deviation)
         });
         let gains: Vec<Option<f64>> = gains.collect();
         if gains.iter().all(Option::is_none) {

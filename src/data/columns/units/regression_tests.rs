@@ -41,7 +41,7 @@ fn parts(rows: &[f32]) -> [Vec<f32>; 2] {
 fn columns_that_gain_by_it_are_regressed() {
     let rows = rows(4000);
     let [y, x] = units(&rows);
-    let (x, told) = x.regressed(5, &y, 2, &rows).unwrap();
+    let (x, told) = x.regressed(5, &y, 2, &rows, Gains::Clear).unwrap();
     assert_eq!(told.iter().map(|told| told.column).collect::<Vec<_>>(), [0, 4]);
     // What is left of the first column are 2 z[2]: its deviation was 6 at first.
     let scale = x.standardize.as_ref().unwrap().scale[0];
@@ -57,7 +57,7 @@ fn columns_that_gain_by_it_are_regressed() {
     let standardize = Some(Standardizer::none(5));
     let left = Units { standardize: standardize.map(|s| Standardizer { mean: vec![0.5; 5], ..s }), ..Units::default() };
     let rows: Vec<f32> = of_y.chunks_exact(2).zip(inner.chunks_exact(5)).flat_map(|(y, x)| [y, x].concat()).collect();
-    let (again, told) = left.regressed(5, &y, 2, &rows).unwrap();
+    let (again, told) = left.regressed(5, &y, 2, &rows, Gains::Clear).unwrap();
     assert!(told.is_empty() && again.regression.is_none(), "{told:?}");
 }
 
@@ -70,7 +70,7 @@ fn what_the_conditions_give_exactly_keeps_a_scale() {
     let units = Units { standardize: Some(Standardizer::fit(&rows, 5).unwrap()), ..Units::default() };
     let [y, x] = units.split_at(2);
     let before = x.standardize.clone().unwrap().scale;
-    let (x, told) = x.regressed(3, &y, 2, &rows).unwrap();
+    let (x, told) = x.regressed(3, &y, 2, &rows, Gains::Clear).unwrap();
     assert_eq!(told.len(), 3);
     let after = &x.standardize.as_ref().unwrap().scale;
     for (before, after) in before.iter().zip(after) {
@@ -90,7 +90,7 @@ fn many_conditions_of_few_rows_fit_no_chance() {
     rows.chunks_exact_mut(c + 2).for_each(|row| row[c + 1] = row[0] + 0.3 * row[c + 1]);
     let units = Units { standardize: Some(Standardizer::fit(&rows, c + 2).unwrap()), ..Units::default() };
     let [y, x] = units.split_at(c);
-    let told = x.regressed(2, &y, c, &rows).unwrap().1;
+    let told = x.regressed(2, &y, c, &rows, Gains::Clear).unwrap().1;
     assert_eq!(told.iter().map(|told| told.column).collect::<Vec<_>>(), [1]);
 }
 
@@ -98,10 +98,10 @@ fn many_conditions_of_few_rows_fit_no_chance() {
 fn few_rows_no_conditions_and_no_standardisation_are_left_alone() {
     let all = rows(4000);
     let [y, x] = units(&all);
-    assert!(x.clone().regressed(5, &y, 2, &all[..7 * 99]).unwrap().1.is_empty());
-    assert!(x.clone().regressed(5, &Units::default(), 0, &parts(&all)[1]).unwrap().1.is_empty());
+    assert!(x.clone().regressed(5, &y, 2, &all[..7 * 99], Gains::Clear).unwrap().1.is_empty());
+    assert!(x.clone().regressed(5, &Units::default(), 0, &parts(&all)[1], Gains::Clear).unwrap().1.is_empty());
     let plain = Units { standardize: None, ..x };
-    assert_eq!(plain.clone().regressed(5, &y, 2, &all).unwrap(), (plain, vec![]));
+    assert_eq!(plain.clone().regressed(5, &y, 2, &all, Gains::Clear).unwrap(), (plain, vec![]));
 }
 
 /// There and back, Jacobian, and the gradients with respect to x and to y, with a transform and a squash.
@@ -114,7 +114,7 @@ fn a_shifted_column_is_a_function_of_x_and_y_with_its_gradients() {
     let standardize = Units { standardize: None, ..x.clone() }.inner(&parts(&rows)[1]).unwrap().into_owned();
     x.standardize = Some(Standardizer::fit(&standardize, 5).unwrap());
     x.squash = Some(0.5);
-    let (x, told) = x.regressed(5, &y, 2, &rows).unwrap();
+    let (x, told) = x.regressed(5, &y, 2, &rows, Gains::Clear).unwrap();
     assert_eq!(told.len(), 2);
     x.check(5, 2, "x").unwrap();
     assert!(x.check(5, 3, "x").unwrap_err().to_string().contains("2 coefficients"));
@@ -153,4 +153,26 @@ fn a_shifted_column_is_a_function_of_x_and_y_with_its_gradients() {
         assert_relative_eq!(lane.log_jacobian(&row[2..], 5).next().unwrap(), log_jacobian, max_relative = 1e-5);
     }
     assert!(bent > 20);
+}
+
+#[test]
+fn weak_dependence_counts_if_any_gain_does() {
+    // Of three hundredths of the variance, and none.
+    let n = 20_000;
+    let mut z = vec![0.0; 3 * n];
+    fill_normals(8, crate::rng::Stream::Data, 0, 0, &mut z);
+    let rows: Vec<f32> = z.chunks_exact(3).flat_map(|z| [z[0], 5.0 + 0.17 * z[0] + z[1], z[2]]).collect();
+    let units = |columns: std::ops::Range<usize>| -> Units {
+        let dim = columns.len();
+        let values: Vec<f32> = rows.chunks_exact(3).flat_map(|row| row[columns.clone()].to_vec()).collect();
+        Units { standardize: Some(Standardizer::fit(&values, dim).unwrap()), ..Units::default() }
+    };
+    let regressed = |gains| units(1..3).regressed(2, &units(0..1), 1, &rows, gains).unwrap();
+    assert!(regressed(Gains::Clear).1.is_empty());
+    let (x, told) = regressed(Gains::Any);
+    assert!(told[0].column == 0 && (0.01..0.05).contains(&told[0].r_squared), "{told:?}");
+    // In deviations, up to five standard errors; of the other column by chance or not at all.
+    let mut shifts = [0.0; 2];
+    x.regression.unwrap().of_row(&[1.0], &mut shifts);
+    assert!((shifts[0] - 0.17).abs() < 0.035 && shifts[1].abs() < 0.035, "{shifts:?}");
 }

@@ -16,7 +16,7 @@ const REACH: f64 = 1.5;
 
 /// Parameters of the transform, in the units of the column after its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Robust {
+pub(crate) struct Robust {
     /// What becomes 0: the median.
     pub center: f64,
     /// What becomes 1: the distance of the quartiles as that of a normal distribution with deviation 1.

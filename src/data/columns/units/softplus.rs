@@ -10,7 +10,7 @@ use super::transform::{Map, is_place, is_scale};
 
 /// Parameters of the transform. It takes what the bound's logarithm gives, `ln(x - lower)` or `-ln(upper - x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Softplus {
+pub(crate) struct Softplus {
     /// Distance from the bound at which the linear part begins, in the user's units.
     pub scale: f64,
     /// Whether the bound is an upper one.

@@ -24,7 +24,7 @@ pub(super) trait Map {
 /// What happens to a column between its bounds and its standardisation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Transform {
+pub(crate) enum Transform {
     /// Nothing.
     #[default]
     Identity,
@@ -40,7 +40,7 @@ pub enum Transform {
 
 impl Transform {
     /// Whether it is none.
-    pub fn is_identity(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         matches!(self, Self::Identity)
     }
 

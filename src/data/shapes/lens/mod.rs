@@ -38,7 +38,7 @@ const OFFSET_DEVIATION: f64 = 0.5;
 /// Which points of a Lens the Fourier transform sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outline {
+pub(crate) enum Outline {
     /// Both circles are regular 64-gons with a corner at angle 0; the points are the corners of their intersection,
     /// counter-clockwise. The first is circle 1's corner at angle 0 where that is on the outline, else the crossing at
     /// which circle 1's arc begins. Number and spacing of the points vary with the angle.

@@ -247,6 +247,10 @@ impl Cost for launch::Reflections {
                 u64::from(self.rows) * (product + one_block)
             }
             Kernel::ReflectSides => 2 * product,
+            Kernel::ReflectFew => {
+                let quads = u64::from(columns.div_ceil(4));
+                quads + u64::from(columns) * (2 + 2 * quads)
+            }
             _ => product,
         }
     }

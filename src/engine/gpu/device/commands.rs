@@ -89,6 +89,13 @@ impl Commands {
         self.staging.as_ref().map_or(0, wgpu::Buffer::size) + launches + uploads
     }
 
+    /// Number and bytes of the buffers that take turns carrying values to the device.
+    #[cfg(test)]
+    pub(crate) fn upload_buffers(&self) -> (u64, u64) {
+        let made = self.uploads.made() + self.launch_uploads.made();
+        (made as u64, self.uploads.memory() + self.launch_uploads.memory())
+    }
+
     /// The encoder of the next submission.
     pub(crate) fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
         let device = &self.device.device;

@@ -33,6 +33,12 @@ impl Uploads {
         self.bytes
     }
 
+    /// Buffers that exist. How many there come to be depends on how far the device lags behind.
+    #[cfg(test)]
+    pub(super) fn made(&self) -> usize {
+        self.made
+    }
+
     /// Records a write of `bytes` to `target`. False: all buffers wait for the device; submit and wait, then try again.
     pub(crate) fn put(
         &mut self,

@@ -12,6 +12,9 @@ pub(crate) const MAX_BYTES: usize = 128;
 /// In place of a row, an offset or a copy: there is none, or nobody asks for it. See `shaders/shared/none.wgsl`.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Most columns that `shaders/reflect_few.wgsl` has room for.
+pub(crate) const FEW_COLUMNS: u32 = 32;
+
 /// Name, offset and size of a field.
 #[cfg(test)]
 pub(crate) type Field = (&'static str, usize, usize);

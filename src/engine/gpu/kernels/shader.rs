@@ -172,20 +172,22 @@ kernels! {
     WeightGradient "weight_gradient" ["none" "tile" "outer" "partials"] WeightGradient,
     /// Gradients that the networks send to the columns.
     SlotSum "slot_sum" ["tile" "slots"] SlotSum,
+    /// Q of few reflections, and the vectors as either side of it needs them.
+    ReflectFew "reflect_few" ["none" "packed_offsets" "reflections" "pairs" "pair_products"] Reflections,
     /// What the reflections have in common, two by two.
-    ReflectGram "reflect_gram" ["reflections" "product_tile" "outer"] Reflections,
+    ReflectGram "reflect_gram" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// The vectors as either side of Q needs them.
-    ReflectSolve "reflect_solve" ["reflections" "product_tile" "outer"] Reflections,
+    ReflectSolve "reflect_solve" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Q of the reflections.
-    Reflect "reflect" ["none" "packed_offsets" "reflections" "product_tile" "outer"] Reflections,
+    Reflect "reflect" ["none" "packed_offsets" "reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of Q, summed over slices.
     ReflectReduce "reflect_reduce" [] ReflectReduce,
     /// What either side of Q has of that gradient.
-    ReflectSides "reflect_sides" ["reflections" "product_tile" "outer"] Reflections,
+    ReflectSides "reflect_sides" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of what the reflections have in common.
-    ReflectInner "reflect_inner" ["reflections" "product_tile" "outer"] Reflections,
+    ReflectInner "reflect_inner" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of the reflections.
-    ReflectBackward "reflect_backward" ["reflections" "product_tile" "outer"] Reflections,
+    ReflectBackward "reflect_backward" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Weights to panels.
     PackWeights "pack_weights" ["none" "packed_offsets"] PackWeights,
     /// Squares of the gradient.

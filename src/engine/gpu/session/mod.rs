@@ -58,7 +58,7 @@ pub(super) struct GpuSession {
     /// What programs are recorded for, with the variants of those that are not measured.
     bounds: Bounds,
     options: Options,
-    arrays: Arrays,
+    pub(super) arrays: Arrays,
     programs: Vec<Compiled>,
     data: Option<Data>,
     order: Vec<u32>,

@@ -17,9 +17,8 @@ mod reflections;
 mod spline;
 mod training;
 
-/// The comparison of the integration tests, and tested there (`tests/helpers.rs`).
-#[path = "../../../../tests/it/common/compare.rs"]
-mod compare;
+// Tested in `tests/it/helpers.rs`.
+use crate::rooms::common::compare;
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ use super::device::open::Device;
 use super::session::GpuSession;
 use super::session::options::Options;
 use crate::buffer::{Arena, Buffer};
-use crate::engine::{Job, Session, Values};
+use crate::engine::{Footprint, Job, Session, Values};
 use crate::plan::{ConditionOn, Kind, Plan, Scale, Spec, Spline, Transform};
 use crate::program::{Op, Program, StepOp};
 use crate::rng::{Counter, Stream};
@@ -56,6 +55,15 @@ fn device() -> Arc<Device> {
 
 fn plan(spec: Spec) -> Arc<Plan> {
     Arc::new(Plan::new(&spec).unwrap())
+}
+
+/// Bytes that a session holds on its device and objects made there, but for the buffers that take turns carrying values
+/// to the device: how many of those there come to be depends on how far the device lags behind.
+fn held(session: &GpuSession) -> (Footprint, u64) {
+    let (made, bytes) = session.arrays.commands.upload_buffers();
+    let mut footprint = session.footprint();
+    footprint.transfer -= bytes as usize;
+    (footprint, session.device.created() - made)
 }
 
 /// Numbers in [-scale, scale).

@@ -161,10 +161,10 @@ fn steps_make_nothing_new_on_the_device() {
         let (mut session, id) = session(device, &plan);
         (0..80).for_each(|t| session.step(id, &job(ALL, t % 7 + 1)).unwrap());
         session.loss().unwrap();
-        let before = (session.footprint(), session.device.created());
+        let before = held(&session);
         let submitted = session.device.submitted();
         (0..60).for_each(|t| session.step(id, &job(ALL, t % 7 + 1)).unwrap());
-        assert_eq!((session.footprint(), session.device.created()), before);
+        assert_eq!(held(&session), before);
         assert!(session.device.submitted() - submitted <= 60, "at most one submission per step");
         assert!(session.loss().unwrap().is_finite());
     }

@@ -106,6 +106,27 @@ fn agree_with_f64() {
     }
 }
 
+/// Small models stack many mixings, whose errors add up: an element of Q has the error of its own rounding and no more.
+#[test]
+fn q_of_few_columns_is_rounded_once() {
+    let device = device();
+    for dim in [2, 3, 4, 5, 7, 12, 20, 31, 32] {
+        let (n, plan) = (dim as usize, trained(dim, 8));
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
+        for seed in 1..4 {
+            let weights = numbers(seed, plan.layout.len(), 0.4);
+            let (after, _) = run(&plan, &mut session, &weights);
+            for (number, mix) in plan.mixes().enumerate() {
+                let mut plain = Plain::default();
+                plain.product(n, &weights[mix.reflections.unwrap() as usize..][..n * n]);
+                let q = &after[mix.q as usize..][..n * n];
+                // Half a unit in the last place of what is less than 1.
+                assert_close(&format!("N = {n}, seed {seed}, mixing {number}"), q, &plain.m, within(0.0).floor(3e-8));
+            }
+        }
+    }
+}
+
 /// Large mixings take several dispatches, which changes nothing.
 #[test]
 fn in_several_dispatches() {

@@ -1,5 +1,6 @@
 //! Trained mixings: Q of the reflections, and the gradient of their vectors, by products of matrices alone; see
-//! `shaders/shared/reflections.wgsl`.
+//! `shaders/shared/reflections.wgsl`. But Q of few columns is made by a kernel of its own, `shaders/reflect_few.wgsl`,
+//! with rounding errors an eighth as large.
 //!
 //! Mixings share the dispatches, as many as the room in scratch and the bound of work of a dispatch allow; of larger
 //! ones a dispatch does some rows of tiles. A and C stay in scratch from the forward to the backward pass: of the N^3
@@ -71,8 +72,12 @@ impl Recorder<'_> {
         for group in self.groups(mix, run) {
             let across = group.across();
             let tiles = |rows: u32| rows * across;
-            self.over_tiles(Kernel::ReflectGram, group, tiles)?;
             let sides = if trains { 2 } else { 1 };
+            if group.n <= launch::FEW_COLUMNS {
+                self.over_tiles(Kernel::ReflectFew, group, |_| sides)?;
+                continue;
+            }
+            self.over_tiles(Kernel::ReflectGram, group, tiles)?;
             self.over_tiles(Kernel::ReflectSolve, group, |_| sides * across)?;
             self.over_tiles(Kernel::Reflect, group, tiles)?;
         }

@@ -181,6 +181,7 @@ fn constants_mirror_the_host() {
     assert_eq!(constant(Kernel::NarrowBackward, "NARROW_WORDS"), narrow::NARROW);
     assert_eq!(constant(Kernel::NarrowBackward, "SOURCE_WORDS"), narrow::SOURCE);
     assert_eq!(constant(Kernel::Adam, "NONE"), launch::NONE as usize);
+    assert_eq!(constant(Kernel::ReflectFew, "MOST"), launch::FEW_COLUMNS as usize);
     assert_eq!(constant(Kernel::Adam, "EXTRA_AVERAGES"), extras::AVERAGES as usize);
     let status = ["EXTRA_SCALE", "EXTRA_SKIPPED", "EXTRA_IN_A_ROW"].map(|name| constant(Kernel::Clip, name));
     assert_eq!(status, [0, extras::SKIPPED as usize, extras::SKIPPED as usize + 1]);

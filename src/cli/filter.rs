@@ -1,0 +1,322 @@
+//! `hintflow filter`
+
+use std::path::{Path, PathBuf};
+
+use crate::data::Table;
+use crate::data::lotka_volterra::{LotkaVolterra, STEPS};
+use crate::engine::Engine;
+use crate::filter::external::{Command, Format};
+use crate::filter::run::{
+    self, ColumnSettings, MethodSettings, Options, Outcome, Series, Settings, SystemSettings, timeout,
+};
+use crate::filter::{Draws, HintSettings, Method};
+use crate::{Error, Overwrite, Result};
+use clap::{Args, ValueEnum};
+
+use super::device::DeviceArgs;
+use super::simulate::{Begin, Noises};
+use super::{Done, filter_progress::Shown, interrupt, output};
+
+const AFTER_HELP: &str = "\
+Examples:
+  hintflow filter lotka-volterra                      the paper's experiment: HINT, ten steps (25 minutes on two cores)
+  hintflow filter lotka-volterra --quick              the same in small (a minute)
+  hintflow filter lotka-volterra --method particle    the truth to compare with: 10^6 particles
+  hintflow filter --simulator \"python3 my_system.py\" --observations observations.csv
+  hintflow filter --resume runs/RUN                   go on after Ctrl-C, a crash, or a simulator that failed
+
+A simulator is run once a step. HINTFLOW_STEP in its environment is the number of the step, HINTFLOW_ROWS that of the
+rows, HINTFLOW_SEED a seed. It reads a .npy array of states (rows, N) from standard input and writes one of next states
+and their observations (rows, N + C) to standard output; at step 0 it writes states at the beginning (rows, N) alone.
+docs/filtering.md has the protocol and an example.
+
+The run folder has one line for each step in steps.csv, samples of each posterior in samples, pictures in plots; stdout
+carries its name.";
+
+/// Systems that the program knows.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum System {
+    /// The paper's four competing species, three of them observed
+    LotkaVolterra,
+}
+
+/// Ways to filter.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Name {
+    /// A flow learns simulated states and observations, and its posterior is sampled
+    Hint,
+    /// The ensemble Kalman filter
+    Enkf,
+    /// A particle filter, of systems whose likelihood is known
+    Particle,
+}
+
+/// Arrays of a simulator.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Arrays {
+    /// NumPy's binary format
+    #[default]
+    Npy,
+    /// Lines of numbers with commas
+    Csv,
+}
+
+/// Filter observations over time: samples of the posterior of the state after each
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Filter {
+    /// A system that is built in
+    #[arg(value_name = "SYSTEM", required_unless_present_any = ["simulator", "resume"])]
+    system: Option<System>,
+    /// Go on with the filter in this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "simulator", "observations", "truth", "method", "samples", "quick", "cold", "set", "steps", "start", "initial", "names", "lower", "upper", "format", "out", "seed", "force"])]
+    resume: Option<PathBuf>,
+
+    /// What was observed, a row for each step [default of a built-in system: simulated]
+    #[arg(long, value_name = "FILE")]
+    observations: Option<PathBuf>,
+    /// The true states, a row for each step, to be compared with
+    #[arg(long, value_name = "FILE", requires = "observations")]
+    truth: Option<PathBuf>,
+    /// How to filter
+    #[arg(long, value_enum, default_value_t = Name::Hint)]
+    method: Name,
+    /// Simulations of a step to train on, members of an ensemble, or particles [default: 64000; particles: 1000000]
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// A tenth of the weights, fewer simulations and epochs
+    #[arg(long, help_heading = "HINT")]
+    quick: bool,
+    /// Begin every step with new weights, not with those of the step before
+    #[arg(long, help_heading = "HINT")]
+    cold: bool,
+    /// A setting of the model or its training, as of `train`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "HINT")]
+    set: Vec<String>,
+
+    /// Steps of the simulated series
+    #[arg(long, value_name = "N", default_value_t = STEPS, conflicts_with = "observations", help_heading = "Built-in system")]
+    steps: usize,
+    /// Where the simulated series begins
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Begin::Paper, conflicts_with = "observations", help_heading = "Built-in system")]
+    start: Begin,
+    #[command(flatten, next_help_heading = "Built-in system")]
+    noises: Noises,
+
+    /// A command that moves states on and observes them, for the shell
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        conflicts_with = "system",
+        requires = "observations",
+        help_heading = "Your own system"
+    )]
+    simulator: Option<String>,
+    /// States at the beginning, a row each [default: the simulator writes them]
+    #[arg(long, value_name = "FILE", requires = "simulator", help_heading = "Your own system")]
+    initial: Option<PathBuf>,
+    /// Names of the columns of a state [default: those of --initial, else x1, x2, ...]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "simulator", help_heading = "Your own system")]
+    names: Vec<String>,
+    /// All values of a column of the state are greater than this: x1=0; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "simulator", help_heading = "Your own system")]
+    lower: Vec<String>,
+    /// All values of a column of the state are less than this; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "simulator", help_heading = "Your own system")]
+    upper: Vec<String>,
+    /// Arrays that the simulator reads and writes
+    #[arg(long, value_enum, default_value_t = Arrays::Npy, requires = "simulator", help_heading = "Your own system")]
+    format: Arrays,
+    /// Seconds that a call of the simulator may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, help_heading = "Your own system")]
+    timeout: f64,
+
+    /// Run folder [default: a new one, runs/DATE_NAME_sSEED]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Use a run folder that is not empty; an earlier run in it is replaced, other files stay
+    #[arg(long, help_heading = "Output")]
+    force: bool,
+    /// Batches between checkpoints of a training [default: at the end of an epoch, at most one in ten seconds]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    checkpoint_every: Option<u64>,
+
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+impl Filter {
+    pub(super) fn run(self, quiet: bool) -> Done {
+        let engine = self.device.open()?;
+        interrupt::listen();
+        let mut shown = Shown::new(quiet);
+        let options = Options {
+            out: self.out.as_deref(),
+            overwrite: Overwrite::allowed_if(self.force),
+            stop: &interrupt::STOP,
+            checkpoint_every: self.checkpoint_every.filter(|&every| every > 0),
+        };
+        let outcome = match &self.resume {
+            Some(folder) => {
+                let settings = self.settings_of(folder)?;
+                run::resume(folder, &settings, &engine, options, &mut shown)
+            }
+            None => self.begin(&engine, options, &mut shown),
+        };
+        shown.finish();
+        let Outcome { folder, finished, rows } = match outcome {
+            Err(Error::Stopped) => return Ok(interrupt::EXIT_CODE),
+            // A step that failed leaves what can be gone on with.
+            Err(error @ (Error::Simulator { .. } | Error::Diverged { .. })) => {
+                if let Some(folder) = shown.folder() {
+                    tracing::warn!("go on, after that is mended, with: hintflow filter --resume {}", folder.display());
+                }
+                return Err(error.into());
+            }
+            outcome => outcome?,
+        };
+        if !finished {
+            let done = rows.len();
+            tracing::warn!("stopped after step {done}; go on with: hintflow filter --resume {}", folder.display());
+            return Ok(interrupt::EXIT_CODE);
+        }
+        output::line(&folder.display().to_string())?;
+        Ok(0)
+    }
+
+    fn begin(&self, engine: &Engine, options: Options<'_>, shown: &mut Shown) -> Result<Outcome> {
+        let method = MethodSettings::from(&self.method()?);
+        // Before anything is simulated.
+        let update = method.method().update()?;
+        let (system, start, series) = match &self.simulator {
+            Some(command) => self.own(command, update.members())?,
+            None => self.built_in()?,
+        };
+        let settings = Settings { version: env!("CARGO_PKG_VERSION").into(), seed: self.seed, method, system };
+        run::start(&settings, start, series, engine, options, shown)
+    }
+
+    /// The settings of a run that is resumed: the command's timeout may be another one.
+    fn settings_of(&self, folder: &Path) -> Result<Settings> {
+        let mut settings = run::settings_of(folder)?;
+        if let SystemSettings::Command { timeout_s, .. } = &mut settings.system {
+            *timeout_s = timeout_s.max(self.timeout);
+        }
+        Ok(settings)
+    }
+
+    fn method(&self) -> Result<Method> {
+        let of_hint = [("--quick", self.quick), ("--cold", self.cold), ("--set", !self.set.is_empty())];
+        if !matches!(self.method, Name::Hint)
+            && let Some((option, _)) = of_hint.iter().find(|(_, given)| *given)
+        {
+            return Err(Error::config(*option, "is of --method hint; leave it out"));
+        }
+        let method = match self.method {
+            Name::Hint => {
+                let mut settings = if self.quick { HintSettings::quick() } else { HintSettings::default() };
+                if let Some(rows) = self.samples {
+                    settings = settings.rows(rows);
+                }
+                settings.set.extend(self.set.iter().cloned());
+                Method::Hint(settings.warm(!self.cold))
+            }
+            Name::Enkf => Method::ensemble_kalman(self.samples.unwrap_or(64_000)),
+            Name::Particle => Method::particle(self.samples.unwrap_or(1_000_000)),
+        };
+        method.update().map(|_| method).map_err(|error| match error {
+            Error::Argument { name, what } => Error::config(format!("--{name}"), what),
+            other => other,
+        })
+    }
+
+    fn built_in(&self) -> Result<(SystemSettings, Vec<f32>, Series)> {
+        let system = self.noises.system()?;
+        let LotkaVolterra { process_noise, observation_noise } = system;
+        let series = match &self.observations {
+            Some(path) => self.given(path)?,
+            None => {
+                let (truth, observations) =
+                    system.series(self.steps, self.seed, self.start.into()).map_err(|error| match error {
+                        Error::Argument { what, .. } => Error::config("--steps", what),
+                        other => other,
+                    })?;
+                Series { observations, truth: Some(truth) }
+            }
+        };
+        Ok((SystemSettings::LotkaVolterra { process_noise, observation_noise }, Vec::new(), series))
+    }
+
+    /// Observations, and the truth, from files.
+    fn given(&self, path: &Path) -> Result<Series> {
+        Ok(Series { observations: Table::read(path)?, truth: self.truth.as_ref().map(Table::read).transpose()? })
+    }
+
+    /// A system behind a command, with states at the beginning.
+    fn own(&self, command: &str, members: usize) -> Result<(SystemSettings, Vec<f32>, Series)> {
+        // `clap` asks for both.
+        let path = self.observations.as_deref().unwrap_or(Path::new(""));
+        let series = self.given(path)?;
+        let format = match self.format {
+            Arrays::Npy => Format::Npy,
+            Arrays::Csv => Format::Csv,
+        };
+        if matches!(self.method, Name::Particle) {
+            let what = "weighs states by their likelihood, which a simulator does not know; take hint or enkf";
+            return Err(Error::config("--method particle", what));
+        }
+        let (start, columns, names) = match &self.initial {
+            Some(path) => {
+                let table = Table::read(path)?;
+                let (columns, names) = (table.dim(), table.columns().to_vec());
+                (table.into_values(), columns, names)
+            }
+            None => {
+                let timeout = timeout(self.timeout)?;
+                let command = Command { text: command.into(), format, timeout, stop: &interrupt::STOP };
+                let (start, columns) = command.start(Draws::of_ensemble(self.seed, 0), members)?;
+                (start, columns, Vec::new())
+            }
+        };
+        let columns = self.columns(columns, names)?;
+        let (command, timeout_s) = (command.to_owned(), self.timeout);
+        let observations = series.observations.dim();
+        Ok((SystemSettings::Command { command, format, timeout_s, columns, observations }, start, series))
+    }
+
+    /// Names and bounds of the columns of the state.
+    fn columns(&self, count: usize, names: Vec<String>) -> Result<Vec<ColumnSettings>> {
+        let names = match (self.names.as_slice(), names) {
+            ([], names) if names.is_empty() => (1..=count).map(|i| format!("x{i}")).collect(),
+            ([], names) => names,
+            (given, _) => given.iter().map(|name| name.trim().to_owned()).collect::<Vec<_>>(),
+        };
+        if names.len() != count {
+            let what = format!("has {} names, but a state has {count} columns", names.len());
+            return Err(Error::config("--names", what));
+        }
+        let mut columns: Vec<_> =
+            names.iter().map(|name| ColumnSettings { name: name.clone(), ..ColumnSettings::default() }).collect();
+        for (option, bounds) in [("--lower", &self.lower), ("--upper", &self.upper)] {
+            for bound in bounds {
+                let known = bound.rsplit_once('=').and_then(|(name, value)| {
+                    let value = value.trim().parse::<f64>().ok().filter(|value| value.is_finite())?;
+                    Some((names.iter().position(|own| own == name.trim())?, value))
+                });
+                let Some((column, value)) = known else {
+                    let names = names.join(", ");
+                    let what =
+                        format!("must be the name of a column of the state ({names}), `=` and a number, is `{bound}`");
+                    return Err(Error::config(option, what));
+                };
+                let place = if option == "--lower" { &mut columns[column].lower } else { &mut columns[column].upper };
+                *place = Some(value);
+            }
+        }
+        Ok(columns)
+    }
+}

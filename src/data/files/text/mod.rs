@@ -1,0 +1,168 @@
+//! Text tables: numbers separated by commas, semicolons, tabs, bars or blanks, with or without a line of names.
+//!
+//! [`layout`] finds out from the first lines what a file looks like, and says what it assumed; [`lines`] and [`cells`]
+//! take it apart. Nothing is guessed about values: a cell that is empty, no number, NaN or infinite is an error with its
+//! place, because a density trained on a silently changed table is worse than none.
+
+mod cells;
+mod header;
+mod layout;
+mod lines;
+mod number;
+mod settings;
+mod write;
+
+use std::path::Path;
+
+use super::precision::Precision;
+use super::source::{Choice, open_regular};
+use crate::data::table::Table;
+use crate::error::{Error, Result};
+use cells::{Cell, split};
+use layout::{Column, Layout};
+use lines::Lines;
+pub(in crate::data) use number::number;
+pub(crate) use settings::{Decimal, Separator, TextSettings};
+pub(crate) use write::{csv_to, write_csv};
+
+/// Reads a text table.
+///
+/// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value
+/// do not count), or if it counts up and the rows do not. Numbers beside texts are an error: a row with a typo must not be
+/// lost as a line of names. Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy
+/// writes them. Empty lines are ignored, cells may be quoted, lines end in LF, CRLF or CR.
+///
+/// `choice` says which columns are read, `settings` what is not to be found out.
+pub(super) fn read_chosen(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
+    let (file, length) = open_regular(path)?;
+    if length == 0 {
+        return Err(Error::format(path, "the file is empty"));
+    }
+    let mut lines = Lines::new(file, path)?;
+    let layout = Layout::find(&mut lines, settings)?;
+    Rows::new(path, settings, layout, choice).read(lines)
+}
+
+/// The rows of a table while they are read.
+struct Rows<'a> {
+    path: &'a Path,
+    settings: &'a TextSettings,
+    layout: Layout,
+    choice: Choice<'a>,
+    /// Indices of the columns that are read, once they are known.
+    chosen: Option<Vec<usize>>,
+    precision: Precision,
+    values: Vec<f32>,
+    /// Rows of the file so far, those left out too.
+    row: usize,
+    left_out: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(path: &'a Path, settings: &'a TextSettings, layout: Layout, choice: Choice<'a>) -> Self {
+        let (values, precision) = (Vec::new(), Precision::new(0));
+        Self { path, settings, layout, choice, chosen: None, precision, values, row: 0, left_out: 0 }
+    }
+
+    fn read(mut self, mut lines: Lines) -> Result<Table> {
+        let (mut cells, mut line) = (Vec::new(), Vec::new());
+        while let Some(number) = lines.next(&mut line)? {
+            split(&line, self.layout.separator, &mut cells);
+            if let Err(error) = self.add(&line, &cells, number) {
+                // A quote that is never closed swallows the rest of the file, whose last line then is a strange one.
+                return Err(lines.open_quote().unwrap_or(error));
+            }
+        }
+        self.finish()
+    }
+
+    /// Adds a row, unless a value of it is missing and such rows are to be left out.
+    fn add(&mut self, line: &[u8], cells: &[Cell], number_of_line: u64) -> Result<()> {
+        self.row += 1;
+        let (row, dim) = (self.row, self.layout.columns.len());
+        let shortened = self.layout.ends_in_separator() && cells.len() + 1 == dim;
+        if cells.len() != dim && !shortened {
+            let what = format!("row {row} (line {number_of_line}) has {} cells where {dim} are expected", cells.len());
+            return Err(Error::format(self.path, what));
+        }
+        if self.layout.ends_in_separator() && !shortened && !cells[dim - 1].is_empty(line) {
+            let what =
+                format!("row {row} (line {number_of_line}) has a cell behind the separator that ends the other rows");
+            return Err(Error::format(self.path, what));
+        }
+        self.choose()?;
+        let start = self.values.len();
+        for (i, &column) in self.chosen.iter().flatten().enumerate() {
+            let text = cells[column].text(line);
+            if self.settings.is_missing(&text) {
+                self.values.truncate(start);
+                self.left_out += 1;
+                return Ok(());
+            }
+            let (exact, value) = number(&text, self.layout.decimal).map_err(|what| Error::Cell {
+                path: self.path.into(),
+                row,
+                column: column + 1,
+                name: self.layout.name(column),
+                what,
+            })?;
+            self.precision.add(i, exact, value);
+            self.values.push(value);
+        }
+        Ok(())
+    }
+
+    /// Which columns are read. All that hold values, if nothing is chosen.
+    fn choose(&mut self) -> Result<()> {
+        if self.chosen.is_some() {
+            return Ok(());
+        }
+        let names = self.layout.names.as_deref().unwrap_or_default();
+        let columns = &self.layout.columns;
+        let values = || (0..columns.len()).filter(|&c| columns[c] == Column::Values).collect();
+        let chosen = (self.choice)(names, columns.len())?.unwrap_or_else(values);
+        if let Some(column) = chosen.iter().find(|&&column| columns[column] == Column::Ending) {
+            let what = format!("column {} has no values: it is behind the separator that ends the lines", column + 1);
+            return Err(Error::format(self.path, what));
+        }
+        if let Some(column) = chosen.iter().find(|&&column| names.get(column).is_some_and(String::is_empty)) {
+            let column = column + 1;
+            let what = format!("column {column} has no name; give it one, or leave it out (data.columns)");
+            return Err(Error::format(self.path, what));
+        }
+        self.precision = Precision::new(chosen.len());
+        self.chosen = Some(chosen);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Table> {
+        if self.values.is_empty() {
+            let what = match (self.row, &self.layout.names) {
+                (0, Some(_)) => "there is a line of names and no row of numbers",
+                (0, None) => "there are no rows",
+                _ => "every row has a missing value (data.missing)",
+            };
+            return Err(Error::format(self.path, what));
+        }
+        let chosen = self.chosen.unwrap_or_default();
+        self.precision.check(self.path, |i| match self.layout.name(chosen[i]) {
+            Some(name) => format!("column {} (`{name}`)", chosen[i] + 1),
+            None => format!("column {}", chosen[i] + 1),
+        })?;
+        let names = chosen.iter().map_while(|&column| self.layout.name(column)).collect();
+        let numbers = chosen.iter().map(|column| column + 1).collect();
+        let mut assumed = self.layout.assumed;
+        if self.left_out > 0 {
+            assumed.push(format!(
+                "left out {} of {} rows, which have a missing value (data.missing); the others are numbered without them",
+                self.left_out, self.row
+            ));
+        }
+        let table = Table::new(names, chosen.len(), self.values)?;
+        let table = table.with_coarse(self.precision.coarse()).with_file_numbers(numbers);
+        Ok(table.with_assumed(assumed, self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Text tables as they are written: with commas, and a line of names where there are names.
+
+use std::path::Path;
+
+use crate::atomic::{Overwrite, write_atomic};
+use crate::data::table::check_shape;
+use crate::error::{Error, Result};
+
+/// Writes a text table with commas; `names` is empty or has one name a column. Numbers have as many digits as it takes
+/// to read the same `f32` back.
+pub(crate) fn write_csv(
+    path: &Path,
+    names: &[String],
+    rows: usize,
+    columns: usize,
+    values: &[f32],
+    overwrite: Overwrite,
+) -> Result<()> {
+    check_shape(rows, columns, values)?;
+    if !names.is_empty() && names.len() != columns {
+        return Err(Error::Shape { what: "names of columns".into(), expected: columns, got: names.len() });
+    }
+    write_atomic(path, overwrite, |out| csv_to(out, names, columns, values))
+}
+
+/// Writes a text table with commas to any writer, as [`write_csv`] writes it to a file. A whole number has no point.
+///
+/// # Errors
+/// Those of the writer.
+pub(crate) fn csv_to(
+    out: impl std::io::Write,
+    names: &[String],
+    columns: usize,
+    values: &[f32],
+) -> std::io::Result<()> {
+    use std::fmt::Write;
+    let mut writer = ::csv::Writer::from_writer(out);
+    if !names.is_empty() {
+        writer.write_record(names).map_err(of_writer)?;
+    }
+    let mut text = String::new();
+    for row in values.chunks_exact(columns.max(1)) {
+        for value in row {
+            text.clear();
+            write!(text, "{value:?}").map_err(std::io::Error::other)?;
+            writer.write_field(text.strip_suffix(".0").unwrap_or(&text)).map_err(of_writer)?;
+        }
+        writer.write_record(None::<&[u8]>).map_err(of_writer)?;
+    }
+    writer.flush()
+}
+
+/// The writer's own error, where there is one: its kind says whether a pipe is broken.
+fn of_writer(error: ::csv::Error) -> std::io::Error {
+    match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,137 @@
+//! The methods by name. Each has a file of its own; another one is a variant here.
+
+use super::hint::{self, Hint};
+use super::kalman::EnsembleKalman;
+use super::particle::Particles;
+use super::update::Update;
+use crate::config::{Config, Train};
+use crate::error::{Error, Result};
+
+/// How a filter makes of prior states and an observation the states of the posterior.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Method {
+    /// A flow is trained on simulated states and observations, and its posterior sampled.
+    Hint(HintSettings),
+    /// The stochastic ensemble Kalman filter: exact for linear-Gaussian systems.
+    EnsembleKalman {
+        /// Rows of the ensemble, at least 2.
+        members: usize,
+    },
+    /// The bootstrap particle filter, which needs a likelihood.
+    Particle {
+        /// Number of particles.
+        particles: usize,
+    },
+}
+
+impl Method {
+    /// HINT with the paper's settings.
+    pub fn hint() -> Self {
+        Self::Hint(HintSettings::default())
+    }
+
+    /// The ensemble Kalman filter with so many members.
+    pub fn ensemble_kalman(members: usize) -> Self {
+        Self::EnsembleKalman { members }
+    }
+
+    /// The particle filter with so many particles.
+    pub fn particle(particles: usize) -> Self {
+        Self::Particle { particles }
+    }
+
+    /// What carries out its steps.
+    pub(crate) fn update(&self) -> Result<Box<dyn Update>> {
+        let update: Box<dyn Update> = match self {
+            Self::Hint(settings) => Box::new(settings.filter()?),
+            Self::EnsembleKalman { members } => Box::new(EnsembleKalman { members: *members }),
+            Self::Particle { particles } => Box::new(Particles { particles: *particles }),
+        };
+        let rows = update.members();
+        if rows == 0 || u32::try_from(rows).is_err() {
+            return Err(Error::argument("samples", format!("is {rows}, must be from 1 to 4294967295")));
+        }
+        Ok(update)
+    }
+}
+
+/// How HINT filters: the paper's settings, unless others are chosen.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "settings do nothing until they are given to a method"]
+pub struct HintSettings {
+    pub(crate) rows: usize,
+    pub(crate) validation: usize,
+    pub(crate) warm: bool,
+    /// Whether the settings below go on top of the quick ones, and not of the paper's.
+    pub(crate) quick: bool,
+    /// Settings of model and training, `key=value`.
+    pub(crate) set: Vec<String>,
+}
+
+impl Default for HintSettings {
+    /// 64,000 simulations a step, ten blocks without recursion of 10^6 weights together, 50 epochs of batches of 500.
+    fn default() -> Self {
+        let rows = hint::PAPER_ROWS;
+        Self { rows, validation: rows / 16, warm: true, quick: false, set: Vec::new() }
+    }
+}
+
+impl HintSettings {
+    /// A tenth of the weights, fewer simulations and epochs: a step in seconds.
+    pub fn quick() -> Self {
+        Self { quick: true, ..Self::default().rows(hint::QUICK_ROWS) }
+    }
+
+    /// Simulations that a step is trained on; a sixteenth more judge the training.
+    pub fn rows(self, rows: usize) -> Self {
+        Self { rows, validation: rows / 16, ..self }
+    }
+
+    /// Whether a step begins with the weights of the step before.
+    pub fn warm(self, warm: bool) -> Self {
+        Self { warm, ..self }
+    }
+
+    /// A setting of the model or its training, as `hintflow train --set` takes it: `("train.epochs", 10)`.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.set.push(format!("{key}={}", value.to_string()));
+        self
+    }
+
+    /// All settings of model and training.
+    pub(crate) fn config(&self) -> Result<Config> {
+        let quick = if self.quick { &hint::QUICK[..] } else { &[] };
+        let config = hint::settings(&[&hint::PAPER, quick].concat(), &self.set)?;
+        let (batch, rows) = (config.train.batch.unwrap_or(1), self.rows as u64);
+        // A small ensemble is one batch.
+        let train = Train { batch: Some(batch.min(rows.max(1))), ..config.train };
+        Ok(Config { train, ..config })
+    }
+
+    fn filter(&self) -> Result<Hint> {
+        let Self { rows, validation, warm, .. } = *self;
+        Ok(Hint { config: self.config()?, rows, validation, warm, weights: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_go_on_top_of_the_papers_and_the_quick_ones() {
+        let model = |settings: HintSettings| settings.config().unwrap().model;
+        let (paper, quick) = (model(HintSettings::default()), model(HintSettings::quick()));
+        assert_eq!((paper.blocks, paper.budget, quick.budget), (10, Some(1_000_000), Some(100_000)));
+        // A width takes the place of either budget.
+        for settings in [HintSettings::default(), HintSettings::quick()] {
+            let own = model(settings.set("model.width", 8));
+            assert_eq!((own.width, own.budget), (Some(8), None));
+        }
+        let train = HintSettings::default().config().unwrap().train;
+        assert_eq!((train.epochs, train.batch, train.lr, train.lr_final), (50, Some(500), 0.01, 0.001));
+        assert_eq!(HintSettings::default().rows(100).config().unwrap().train.batch, Some(100));
+        assert!(HintSettings::default().set("train.seed", 3).config().is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! `hintflow filter` and the series that it follows.
+
+use super::tool::Place;
+
+#[test]
+fn a_simulated_series_is_filtered_by_every_method() {
+    let place = Place::new();
+    place.line("simulate lotka-volterra -n 4 -o truth.csv --observations seen.csv --seed 5").good();
+    let (truth, seen) = (place.text("truth.csv"), place.text("seen.csv"));
+    assert!(truth.starts_with("x1,x2,x3,x4\n") && truth.lines().count() == 5, "{truth}");
+    assert!(seen.starts_with("y1,y2,y3\n") && seen.lines().count() == 5, "{seen}");
+    // The series of `filter` is that of `simulate`.
+    let methods = [
+        ("hint", "--quick --samples 500 --set train.epochs=2 --set train.batch=100 --set model.width=8"),
+        ("enkf", "--samples 500"),
+        ("particle", "--samples 5000"),
+    ];
+    for (method, more) in methods {
+        let given = place.line(&format!(
+            "filter lotka-volterra --method {method} {more} --observations seen.csv --truth truth.csv --seed 5 --out {method} --device cpu"
+        ));
+        assert_eq!(given.good().stdout.trim(), method);
+        place
+            .line(&format!(
+                "filter lotka-volterra --method {method} {more} --steps 4 --seed 5 --out own --force --device cpu"
+            ))
+            .good();
+        for step in 0..=4 {
+            let samples = |run: &str| place.read(format!("{run}/samples/step-{step:03}.npy"));
+            assert!(samples(method) == samples("own"), "{method}, step {step}");
+        }
+        let steps = place.text(format!("{method}/steps.csv"));
+        assert_eq!(steps.lines().count(), 5, "{steps}");
+        for picture in ["states", "posterior_1", "posterior_4"] {
+            assert!(place.path(format!("{method}/plots/{picture}.png")).is_file(), "{method}: {picture}");
+        }
+        let again = place.line(&format!("filter --resume {method} --device cpu")).good();
+        assert_eq!(again.stdout.trim(), method);
+    }
+    // The flow of a step is a model like any other.
+    place.line("sample hint/models/step-004.safetensors --given seen.csv -n 10 -o again.npy --device cpu").good();
+}
+
+/// What a user does wrong.
+#[test]
+fn mistakes_are_told() {
+    let place = Place::new();
+    place.write("seen.csv", "y\n1.0\n0.9\n");
+    let told = |line: &str, code: i32, words: &[&str]| {
+        let done = place.line(&format!("{line} --device cpu"));
+        assert_eq!(done.code, Some(code), "{line}: {}", done.stderr);
+        words.iter().for_each(|word| assert!(done.stderr.contains(word), "{line}: {}", done.stderr));
+    };
+    told("filter", 2, &["<SYSTEM>"]);
+    told("filter lotka-volterra --observations seen.csv", 1, &["columns of the observation: expected 3, got 1"]);
+    told("filter lotka-volterra --method enkf --samples 0", 2, &["--samples", "is 0"]);
+    told("filter lotka-volterra --method enkf --quick", 2, &["--quick", "--method hint"]);
+    told("filter lotka-volterra --set train.lr=-1", 2, &["train.lr"]);
+    told("filter lotka-volterra --set data.rows=5", 2, &["data.rows", "the filter's own"]);
+    told("filter lotka-volterra --observation-noise 0 --method enkf", 2, &["--observation-noise"]);
+    told("filter --simulator true --observations seen.csv --method particle", 2, &["likelihood"]);
+    told("filter --simulator true --observations seen.csv", 1, &["step 0", "empty"]);
+    told("filter --resume seen.csv", 1, &["filter.toml"]);
+    place.line("simulate lotka-volterra -o x.csv -n 0").fails(2, &["-n", "0 steps"]);
+}
+
+/// A simulator that hangs at the second step is ended, the run says how to go on, and goes on.
+#[cfg(unix)]
+#[test]
+fn a_run_goes_on_after_its_simulator_was_mended() {
+    let place = Place::new();
+    place.write("seen.csv", "y\n0.8\n0.4\n0.3\n");
+    let healthy = "#!/bin/sh\nif [ $HINTFLOW_STEP = 0 ]; then yes 1 | head -n $HINTFLOW_ROWS | awk '{ print 1 + NR % 10 / 50 }'\n\
+                   else awk '{ print $1 / 2 \",\" $1 / 2 + NR % 7 / 10 }'; fi\n";
+    place.write("simulator.sh", healthy.replace("else", "elif [ $HINTFLOW_STEP = 2 ]; then sleep 1000; else"));
+    let args = |timeout: &'static str| {
+        [
+            "filter",
+            "--simulator",
+            "sh simulator.sh",
+            "--format",
+            "csv",
+            "--observations",
+            "seen.csv",
+            "--method",
+            "enkf",
+        ]
+        .into_iter()
+        .chain(["--samples", "70", "--names", "level", "--timeout", timeout, "--out", "run", "--device", "cpu"])
+        .collect::<Vec<_>>()
+    };
+    let done = place.run(&args("1"));
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(done.stderr.contains("step 2") && done.stderr.contains("longer than 1 s"), "{}", done.stderr);
+    assert!(done.stderr.contains("hintflow filter --resume run"), "{}", done.stderr);
+    place.write("simulator.sh", healthy);
+    place.line("filter --resume run --device cpu").good();
+    assert_eq!(place.text("run/steps.csv").lines().count(), 4);
+}
