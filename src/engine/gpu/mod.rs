@@ -10,10 +10,10 @@
 //! - `device`: wgpu. `adapter` finds devices, `open` opens one and makes pipelines, `commands`, `uploads` and
 //!   `transfer` move commands and values there and back, `timer` times dispatches.
 //! - `compile`: programs to lists of dispatches. `record` makes them (`program::shortcuts` finds those that need not
-//!   be), `tiling` chooses how many samples lie on the device at a time, `recompute` which hidden activations are not
-//!   kept, `trim` leaves out the rows that nobody touches.
-//! - `session`: a model on a device. Its `arrays`, running its programs, and the variants of kernels that `tuner`
-//!   remembers as the fastest.
+//!   be), `cost` counts their loops, `tiling` chooses how many samples lie on the device at a time, `recompute` which
+//!   hidden activations are not kept, `trim` leaves out the rows that nobody touches.
+//! - `session`: a model on a device, made with `options`. Its `arrays` and its `programs`, evaluation (`run`) and
+//!   training (`step`); `tuning` measures variants of kernels, `tuner` remembers which are the fastest.
 //!
 //! # Kernels and operations
 //!
@@ -51,6 +51,7 @@ use crate::plan::Plan;
 use device::adapter;
 use device::open::Device;
 use session::GpuSession;
+use session::options::Options;
 use session::tuner::Tuner;
 
 /// A wgpu device as an engine.
@@ -72,7 +73,8 @@ impl Backend for Gpu {
     }
 
     fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(GpuSession::new(self.device.clone(), plan)?.tuned(self.tuner.clone())))
+        let options = Options { tuner: self.tuner.clone(), ..Options::default() };
+        Ok(Box::new(GpuSession::new(self.device.clone(), plan, options)?))
     }
 
     fn untuned(&self) -> Option<Arc<dyn Backend>> {

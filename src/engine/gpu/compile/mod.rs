@@ -2,6 +2,7 @@
 //! and what each kernel is told.
 
 pub(crate) mod bounds;
+pub(crate) mod cost;
 pub(crate) mod dispatch;
 pub(crate) mod recompute;
 pub(crate) mod record;

@@ -2,6 +2,7 @@
 //! [`crate::engine::gpu::layout::narrow`].
 
 use super::bounds::KernelVariants;
+use super::cost::{NarrowNodes, narrow_backward};
 use super::tiling::{TILE_SAMPLES, TILE_STEP};
 use crate::buffer::Buffer;
 use crate::engine::gpu::layout::tables::{StageTables, Tables};
@@ -18,10 +19,12 @@ pub(crate) fn recomputed(
     iterations: Option<u64>,
 ) -> Vec<StageId> {
     let wanted = |id: StageId| {
-        let narrow = tables.stages[id].narrow.as_ref()?;
+        let tables = &tables.stages[id];
+        let narrow = tables.narrow.as_ref()?;
         let chosen = variants.recompute.unwrap_or_else(|| narrow.is_much(rows));
-        let possible = iterations
-            .is_none_or(|iterations| narrow.iterations(rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP) <= iterations);
+        let samples = rows.clamp(1, TILE_SAMPLES as usize) + TILE_STEP;
+        let needed = narrow_backward(NarrowNodes::of(&program.plan.stages[id], tables.wide, samples));
+        let possible = iterations.is_none_or(|iterations| needed <= iterations);
         (chosen && possible).then_some(id)
     };
     let backward = program.rows.iter().filter_map(|op| match op {

@@ -6,17 +6,17 @@ mod networks;
 pub(crate) mod reflect;
 
 use super::bounds::Bounds;
+use super::cost::Cost;
 use super::dispatch::{Dispatch, Extent, Head};
 use super::tiling::Fit;
 use crate::buffer::Buffer;
-use crate::engine::gpu::kernels::launch::{self, Launch, TileJob};
+use crate::engine::gpu::kernels::launch::{self, TileJob};
 use crate::engine::gpu::kernels::shader::{Kernel, Variant};
 use crate::engine::gpu::kernels::transform::ColumnMaps;
 use crate::engine::gpu::layout::jobs::JOBS_TOGETHER;
-use crate::engine::gpu::layout::panels::PANEL;
 use crate::engine::gpu::layout::tables::{StageTables, Tables};
 use crate::error::{Error, Result};
-use crate::plan::{Node, Plan, Stage};
+use crate::plan::{Plan, Stage};
 use crate::program::{MixId, Op, Program, StepOp, shortcuts};
 
 /// Records the operations of one program.
@@ -35,29 +35,6 @@ pub(crate) struct Recorder<'a> {
 
 fn tile() -> TileJob {
     bytemuck::Zeroable::zeroed()
-}
-
-/// Iterations of the loops of `dense` over `count` inputs.
-fn dense_iterations(count: u32) -> u64 {
-    u64::from(count / 4 + count % 4)
-}
-
-/// Iterations of the loops over what the networks of a node read: columns, then conditions.
-fn input_iterations(node: &Node) -> u64 {
-    dense_iterations(node.upper) + dense_iterations(node.given)
-}
-
-/// Iterations of a layer whose outputs are shared out among `groups`, with so many over the inputs.
-fn layer_iterations(inputs: u64, n_out: u32, groups: u32) -> u64 {
-    u64::from(n_out.div_ceil(PANEL * groups)) * (1 + inputs)
-}
-
-/// Iterations of a network whose outputs are shared out among `groups`.
-fn network_iterations(node: &Node, groups: u32) -> u64 {
-    let hidden = dense_iterations(node.hidden);
-    layer_iterations(input_iterations(node), node.hidden, groups)
-        + layer_iterations(hidden, node.hidden, groups)
-        + layer_iterations(hidden, node.outputs, groups)
 }
 
 impl<'a> Recorder<'a> {
@@ -106,14 +83,16 @@ impl<'a> Recorder<'a> {
         Ok(self.dispatches)
     }
 
-    fn push<L: Launch>(
+    /// Records a dispatch; `sizes`: what its cost depends on besides the launch.
+    fn push<L: Cost>(
         &mut self,
         variant: impl Into<Variant>,
         head: Head,
         grid: [Extent; 2],
-        iterations: u64,
         launch: L,
+        sizes: L::Sizes<'_>,
     ) -> Result<()> {
+        let iterations = launch.iterations(self.maps, sizes);
         let variant = variant.into().of_model(self.maps, self.plan.spec.coupling.networks().len() as u32);
         let refused = |name: &'static str, needed: u64, available: u64| Error::UnsupportedLimit {
             name,
@@ -157,35 +136,26 @@ impl<'a> Recorder<'a> {
     fn op(&mut self, op: &Op, short: bool) -> Result<()> {
         use Extent::{Fixed, Quads};
         let tile = tile();
-        // Round keys, four samples.
-        const PHILOX_ITERATIONS: u64 = 40;
         match *op {
             Op::Gather { to, conditions } => {
                 let launch = launch::Gather { tile, to: to.first, columns: to.rows, conditions };
                 // Fours of conditions, then fours of columns with noise.
                 let fours = conditions.div_ceil(4) + (to.rows - conditions).div_ceil(4);
-                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(fours)], PHILOX_ITERATIONS, launch)
+                self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(fours)], launch, ())
             }
             Op::Normal { to } => {
                 let launch = launch::Normal { tile, to: to.first, columns: to.rows };
-                self.push(
-                    Kernel::Normal,
-                    Head::Tile,
-                    [Quads(64), Fixed(to.rows.div_ceil(4))],
-                    PHILOX_ITERATIONS,
-                    launch,
-                )
+                self.push(Kernel::Normal, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], launch, ())
             }
             Op::Fill { .. } if short => Ok(()),
             Op::Fill { to, value } => {
                 let launch = launch::Fill { tile, to: to.first, value };
-                self.push(Kernel::Fill, Head::Tile, [Quads(64), Fixed(to.rows)], 0, launch)
+                self.push(Kernel::Fill, Head::Tile, [Quads(64), Fixed(to.rows)], launch, ())
             }
             Op::Mix { mix, transpose, from, to } => self.mix(mix, transpose, from, to),
             Op::Networks { .. } => self.networks(op),
             Op::Couple { stage: id, x, st, to, log_det } => {
                 let (stage, tables) = self.stage(id);
-                let iterations = self.couple_iterations(id);
                 let launch = launch::Couple {
                     tile,
                     x: x.first,
@@ -196,24 +166,15 @@ impl<'a> Recorder<'a> {
                     chains: tables.chains,
                     add: u32::from(!short),
                 };
-                self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
+                self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], launch, stage)
             }
             Op::Uncouple { stage: id, x, st } => {
                 let (stage, tables) = self.stage(id);
                 let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains };
-                let iterations = self.maps.iterations(networks::longest(&stage.chains));
-                self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], iterations, launch)
+                self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], launch, stage)
             }
             Op::Walk { stage: id, x, given, st, hidden, keep: _ } => {
                 let (stage, tables) = self.stage(id);
-                let groups = 32 / stage.networks().max(1);
-                let iterations = stage.nodes.iter().map(|node| {
-                    let own = node.st..node.st + node.outputs;
-                    let columns = &stage.chains[node.lower_first as usize..][..node.lower as usize];
-                    let deepest = columns.iter().filter(|chain| own.contains(&chain[0].first));
-                    let inverse = deepest.map(|chain| self.maps.iterations(chain.len() as u64)).max().unwrap_or(0);
-                    network_iterations(node, groups) + u64::from(node.lower.div_ceil(32)) * (1 + inverse) + 1
-                });
                 let launch = launch::Walk {
                     tile,
                     x: x.first,
@@ -226,7 +187,7 @@ impl<'a> Recorder<'a> {
                     count: tables.node_count,
                     chains: tables.chains,
                 };
-                self.push(Kernel::Walk, Head::Tile, [Quads(8), Fixed(1)], iterations.sum(), launch)
+                self.push(Kernel::Walk, Head::Tile, [Quads(8), Fixed(1)], launch, stage)
             }
             Op::Loss { z, log_det, loss, d_z, d_log_det } => {
                 let launch = launch::Loss {
@@ -238,8 +199,7 @@ impl<'a> Recorder<'a> {
                     d_log_det: d_log_det.first,
                     columns: z.rows,
                 };
-                let iterations = u64::from(z.rows / 16) + 24;
-                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
+                self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], launch, ())
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let (stage, tables) = self.stage(id);
@@ -253,8 +213,7 @@ impl<'a> Recorder<'a> {
                     d_st: d_st.first,
                     chains: tables.chains,
                 };
-                let iterations = self.maps.backward_iterations(networks::longest(&stage.chains));
-                self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], iterations, launch)
+                self.push(Kernel::CoupleBackward, Head::Tile, [Quads(64), Fixed(stage.dim)], launch, stage)
             }
             Op::NetworksBackward { .. } => {
                 self.networks_backward(op, short)?;
@@ -269,18 +228,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Loop iterations of a coupling whose columns 16 groups of threads share out.
-    fn couple_iterations(&self, id: usize) -> u64 {
-        let stage = &self.plan.stages[id];
-        u64::from(stage.dim.div_ceil(16)) * (1 + self.maps.iterations(networks::longest(&stage.chains))) + 16
-    }
-
     fn mix(&mut self, mix: MixId, transpose: bool, from: Buffer, to: Buffer) -> Result<()> {
         let panel = self.tables.mixes[mix].panels[usize::from(transpose)];
         let n = from.rows;
         let launch = launch::Mix { tile: tile(), input: from.first, to: to.first, columns: n, panel };
         let grid = [Extent::Quads(16), Extent::Fixed(n.div_ceil(32))];
-        self.push(Kernel::Mix, Head::Tile, grid, dense_iterations(n), launch)
+        self.push(Kernel::Mix, Head::Tile, grid, launch, ())
     }
 
     /// The gradient of Q, where Q is made of trained reflections.
@@ -292,8 +245,7 @@ impl<'a> Recorder<'a> {
     /// `left` and `right`: rows of the gradients of the outputs and of the inputs, by layer; `given`: inputs of the
     /// first layer after those.
     fn weight_gradient(&mut self, left: [u32; 3], right: [u32; 3], given: Buffer, jobs: u32, count: u32) -> Result<()> {
-        // Per 4 quads: one iteration outside, 4 to multiply.
-        let iterations = self.fit.stride() as u64 / 4 * 5;
+        let stride = self.fit.stride();
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&jobs));
         if count > 0 {
@@ -316,7 +268,7 @@ impl<'a> Recorder<'a> {
                 add,
             };
             let grid = [Extent::Fixed(workgroups), Extent::Slices];
-            this.push(Kernel::WeightGradient, Head::Tile, grid, iterations, launch)
+            this.push(Kernel::WeightGradient, Head::Tile, grid, launch, stride)
         })
     }
 
@@ -331,7 +283,7 @@ impl<'a> Recorder<'a> {
             pitch,
             clipped: u32::from(clipped),
         };
-        self.push(Kernel::Adam, Head::Update, grid, self.fit.slices as u64, launch)
+        self.push(Kernel::Adam, Head::Update, grid, launch, ())
     }
 }
 

@@ -76,22 +76,4 @@ impl ColumnMaps {
             ],
         }
     }
-
-    /// Loop iterations for a column that so many nodes transform, forward or inverse.
-    pub(crate) fn iterations(self, nodes: u64) -> u64 {
-        match self {
-            Self::Affine { .. } => nodes,
-            // Two passes over the widths, two over the heights, one over the slopes, each of which sums over the nodes.
-            Self::Spline { bins, .. } => 5 * u64::from(bins) * (1 + nodes),
-        }
-    }
-
-    /// Loop iterations of the backward pass.
-    pub(crate) fn backward_iterations(self, nodes: u64) -> u64 {
-        match self {
-            Self::Affine { .. } => 2 * nodes,
-            // One pass more over either side, and one over the slopes that sums nothing.
-            Self::Spline { bins, .. } => 7 * u64::from(bins) * (1 + nodes) + u64::from(bins),
-        }
-    }
 }

@@ -49,19 +49,12 @@ pub(crate) struct Narrow {
     pub(crate) count: u32,
     /// Hidden rows of all their nodes in both layers.
     hidden_rows: u32,
-    /// Most loop iterations of a thread per 8 quads, for all networks of a node.
-    iterations: u32,
 }
 
 impl Narrow {
     /// Whether the hidden activations of that many samples are more than [`MOST_KEPT`].
     pub(crate) fn is_much(&self, samples: usize) -> bool {
         u64::from(self.hidden_rows) * 4 * samples as u64 > MOST_KEPT
-    }
-
-    /// Loop iterations of a thread for a tile of that many samples, all of one slice.
-    pub(crate) fn iterations(&self, samples: usize) -> u64 {
-        u64::from(self.iterations) * (samples as u64).div_ceil(4).div_ceil(QUADS.into())
     }
 }
 
@@ -136,12 +129,7 @@ pub(crate) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
     let hidden_rows = stage.nodes[first..].iter().map(|node| 2 * node.nets.len() as u32 * node.hidden).sum();
     let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
-    let dense = |n: u32| n / 4 + n % 4;
-    let of_node = |node: &Node| 2 * dense(node.inputs()) + 3 * dense(node.hidden) + dense(node.outputs);
-    // Products of 5 lists of 8 quads, rows to fetch.
-    let iterations = stage.nodes[first..].iter().map(of_node).max().unwrap_or(0) + 5 * QUADS + 16;
-    let iterations = stage.networks() * iterations;
-    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows, iterations })
+    Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows })
 }
 
 /// Writes the lists of a pack; returns its words.

@@ -26,11 +26,11 @@ const MIN_SPEEDUP: f64 = 1.03;
 impl GpuSession {
     /// The variants to use for a program.
     pub(super) fn tune(&mut self, program: &Program, rows: usize) -> Result<KernelVariants> {
-        let Some(tuner) = self.tuner.clone() else { return Ok(self.variants) };
+        let Some(tuner) = self.options.tuner.clone() else { return Ok(self.options.variants) };
         // Few samples are done before it has been found out how. Numbers of samples near each other share what was
         // found.
         if !tuner.always && (self.device.software || rows < MIN_ROWS) {
-            return Ok(self.variants);
+            return Ok(self.options.variants);
         }
         let stages = program.rows.iter().filter_map(|op| match op {
             Op::Networks { stage, .. } | Op::NetworksBackward { stage, .. } => Some(&self.tables.stages[*stage].packs),
@@ -40,7 +40,7 @@ impl GpuSession {
         shapes.dedup_by(|a, b| a.iter().map(|p| p.shape).eq(b.iter().map(|p| p.shape)));
         let numbers = shapes.iter().map(|packs| packs.len()).max().unwrap_or(0);
         if numbers == 0 {
-            return Ok(self.variants);
+            return Ok(self.options.variants);
         }
         let shapes: Vec<Vec<_>> =
             shapes.iter().map(|packs| packs.iter().map(|p| (p.shape, p.count)).collect()).collect();
@@ -114,7 +114,7 @@ impl GpuSession {
         let mut times = [0.0; 2];
         for (recompute, time) in [false, true].into_iter().zip(&mut times) {
             let variants = KernelVariants { recompute: Some(recompute), ..variants };
-            let stages = recomputed(&self.tables, program, variants, rows, self.iterations);
+            let stages = recomputed(&self.tables, program, variants, rows, self.bounds.iterations);
             let mut dispatches = self.record(program, fit, variants, &stages)?.rows;
             dispatches.retain(|dispatch| {
                 use Kernel::{

@@ -11,33 +11,32 @@ fn loss() {
     let device = device();
     for dim in DIMS {
         let plan = plan(Spec { dim, ..Spec::default() });
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         for rows in ROWS {
             let mut case = Case::new(&plan);
             let [z, log_det, loss, d_z, d_log_det] = [dim, 1, 1, dim, 1].map(|n| case.buffer(n));
             case.ops.push(Op::Loss { z, log_det, loss, d_z, d_log_det });
-            case.check(&mut session, rows, 1e-6, &format!("loss, N = {dim}"));
+            case.check(&device, rows, 1e-6, &format!("loss, N = {dim}"));
         }
     }
 }
 
 #[test]
 fn couple_backward() {
-    for_stages(|session, plan, stage| {
+    for_stages(|device, plan, stage| {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
             let [x, st, d_to, d_log_det] = [s.dim, s.st_rows, s.dim, 1].map(|n| case.buffer(n));
             let [d_x, d_st] = [s.dim, s.st_rows].map(|n| case.buffer(n));
             case.ops.push(Op::CoupleBackward { stage, x, st, d_to, d_log_det, d_x, d_st });
-            case.check(session, rows, 1e-5, &format!("couple backward, N = {}", s.dim));
+            case.check(device, rows, 1e-5, &format!("couple backward, N = {}", s.dim));
         }
     });
 }
 
 #[test]
 fn networks_backward() {
-    for_stages(|session, plan, stage| {
+    for_stages(|device, plan, stage| {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
@@ -47,7 +46,7 @@ fn networks_backward() {
             let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
             let slots = case.scratch(s.slot_rows);
             case.ops.push(Op::NetworksBackward { stage, x, given, hidden, d_st, d_hidden, slots, d_x });
-            case.check(session, rows, 1e-5, &format!("networks backward, N = {}", s.dim));
+            case.check(device, rows, 1e-5, &format!("networks backward, N = {}", s.dim));
         }
     });
 }
@@ -58,7 +57,6 @@ fn wide_networks_backward() {
     for (dim, width, cond_dim) in [(5, 1, 0), (4, 130, 0), (70, 33, 0), (5, 130, 9), (1, 300, 3)] {
         let kind = if cond_dim > 0 { Kind::Cinn } else { Kind::Flow };
         let plan = plan(Spec { kind, cond_dim, dim, width, blocks: 1, depth: 1.into(), ..Spec::default() });
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let s = &plan.stages[0];
         let mut case = Case::new(&plan);
         let [x, given, d_st, d_x] = [s.dim, s.given, s.st_rows, s.dim].map(|n| case.buffer(n));
@@ -66,7 +64,7 @@ fn wide_networks_backward() {
         let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
         let slots = case.scratch(s.slot_rows);
         case.ops.push(Op::NetworksBackward { stage: 0, x, given, hidden, d_st, d_hidden, slots, d_x });
-        case.check(&mut session, 70, 1e-5, &format!("N = {dim}, width {width}"));
+        case.check(&device, 70, 1e-5, &format!("N = {dim}, width {width}"));
     }
 }
 
@@ -74,7 +72,7 @@ fn wide_networks_backward() {
 #[test]
 fn gradients_over_several_slices() {
     let plan = plan(Spec { dim: 5, width: 8, blocks: 1, mixing: Mixing::Householder, ..Spec::default() });
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let device = device();
     let s = &plan.stages[0];
     let mut case = Case::new(&plan);
     let [x, d_st, d_x, d_from] = [s.dim, s.st_rows, s.dim, s.dim].map(|n| case.buffer(n));
@@ -86,12 +84,15 @@ fn gradients_over_several_slices() {
     case.ops.push(Op::MixBackward { mix: 0, from: x, d_to: d_x, d_from });
     case.finish.push(StepOp::ReflectBackward { mix: 0 });
     let (expected, gradients) = case.expect(2_500);
-    let (outputs, got) = case.run(&mut session, 2_500, usize::MAX);
+    let (outputs, got) = case.run(&mut session_with(&device, &plan, Options::default()), 2_500);
     assert_close("d_x", &outputs[2], &expected[2], within(1e-5));
     assert_close("one tile", &got, &gradients, within(1e-5));
     // Tiles that end within slices and at their ends, that hold several and that are part of one.
     for tile in [1_100, 640, 320, 32] {
-        assert!(case.run(&mut session, 2_500, tile) == (outputs.clone(), got.clone()), "tiles of {tile}");
+        assert!(
+            case.run(&mut session_with(&device, &plan, tiles(tile)), 2_500) == (outputs.clone(), got.clone()),
+            "tiles of {tile}"
+        );
     }
 }
 
@@ -120,11 +121,10 @@ fn narrow_nodes_computed_again() {
         let rows = 300;
         let inputs: Vec<_> = program.inputs.iter().map(|b| numbers(11, rows * b.rows as usize, 1.0)).collect();
         let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-        session.write(Values::Weights, &weights(&plan)).unwrap();
-        let mut run = |recompute: bool, tile: usize| {
-            session.choose(KernelVariants { recompute: Some(recompute), ..KernelVariants::default() });
-            session.limit_tiles(tile);
+        let run = |recompute: bool, tile: usize| {
+            let variants = KernelVariants { recompute: Some(recompute), ..KernelVariants::default() };
+            let mut session = session_with(&device, &plan, Options { variants, ..tiles(tile) });
+            session.write(Values::Weights, &weights(&plan)).unwrap();
             let id = session.compile(program.clone(), rows).unwrap();
             let narrow = session.kernels(id).into_iter().filter(|&k| k == Kernel::NarrowBackward).count();
             assert_eq!(narrow, if recompute { kernels } else { 0 }, "N = {dim}");
@@ -144,7 +144,7 @@ fn mix_backward_and_reflections() {
     for dim in DIMS {
         for mixing in [Mixing::Fixed, Mixing::Householder] {
             let plan = plan(Spec { dim, mixing, blocks: 3, mix_first: false, width: 5, ..Spec::default() });
-            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+            let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
             for rows in ROWS {
                 let mut case = Case::new(&plan);
                 for mix in 0..2 {
@@ -155,7 +155,7 @@ fn mix_backward_and_reflections() {
                         case.finish.push(StepOp::ReflectBackward { mix });
                     }
                 }
-                case.check(&mut session, rows, 2e-5, &format!("mix backward, N = {dim}, {mixing:?}"));
+                case.check(&device, rows, 2e-5, &format!("mix backward, N = {dim}, {mixing:?}"));
                 let what = format!("dispatches, N = {dim}");
                 let id = session.compile(case.program(), rows).unwrap();
                 // Both mixings share the dispatches of the reflections.
@@ -197,7 +197,7 @@ fn whole_models() {
         let mut reference = Reference::new(&plan, &weights(&plan));
         let expected = reference.run(&program, 37, std::slice::from_ref(&input));
 
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
         session.write(Values::Weights, &weights(&plan)).unwrap();
         let id = session.compile(program.clone(), 37).unwrap();
         let outputs =
@@ -212,12 +212,13 @@ fn whole_models() {
         }
 
         // With every operation in a dispatch of its own.
-        session.fuse(false);
-        let apart = session.compile(program.clone(), 37).unwrap();
-        assert!(session.dispatches(apart) > session.dispatches(id));
+        let mut apart = session_with(&device, &plan, Options { fuse: false, ..Options::default() });
+        apart.write(Values::Weights, &weights(&plan)).unwrap();
+        let separate = apart.compile(program.clone(), 37).unwrap();
+        assert!(apart.dispatches(separate) > session.dispatches(id));
         let again =
-            session.run(apart, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
-        assert!(again == outputs && session.gradients().unwrap() == gradients, "N = {dim}: dispatches change the bits");
+            apart.run(separate, &Job { rows: 37, inputs: &[&input], seed: 0, first_row: 0, ..Job::default() }).unwrap();
+        assert!(again == outputs && apart.gradients().unwrap() == gradients, "N = {dim}: dispatches change the bits");
 
         // The f64 backward operations are only as good as their agreement with differences.
         let exact = reference.gradients.clone();

@@ -63,13 +63,11 @@ fn programs_are_those_of_the_definition() {
             let mut reference = Reference::new(&plan, &small_weights(&plan));
             let expected = reference.run(&program, rows, &inputs);
 
-            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-            session.write(Values::Weights, &small_weights(&plan)).unwrap();
             let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
-            let mut run = |fuse: bool, tile: usize, number: Option<usize>, recompute: bool| {
-                session.fuse(fuse);
-                session.limit_tiles(tile);
-                session.choose(KernelVariants { forward: number, backward: number, recompute: Some(recompute) });
+            let run = |fuse: bool, tile: usize, number: Option<usize>, recompute: bool| {
+                let variants = KernelVariants { forward: number, backward: number, recompute: Some(recompute) };
+                let mut session = session_with(&device, &plan, Options { variants, fuse, ..tiles(tile) });
+                session.write(Values::Weights, &small_weights(&plan)).unwrap();
                 let id = session.compile(program.clone(), rows).unwrap();
                 let outputs = session.run(id, &Job { rows, inputs: &inputs, ..Job::default() }).unwrap();
                 (outputs, session.gradients().unwrap())
@@ -100,7 +98,8 @@ fn samples_and_steps_are_those_of_the_native_engine() {
     for spec in whole_specs() {
         let plan = plan(spec);
         let mut native = Engine::cpu_with_threads(1).unwrap().load(plan.clone()).unwrap();
-        let mut session: Box<dyn Session> = Box::new(GpuSession::new(device.clone(), plan.clone()).unwrap());
+        let mut session: Box<dyn Session> =
+            Box::new(GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap());
         let columns = plan.spec.row_columns() as usize;
         let data: Arc<[f32]> = numbers(17, 60 * columns, 1.0).into();
         let order: Vec<u32> = (0..60).map(|i| (i * 37 + 11) % 60).collect();
@@ -152,7 +151,7 @@ fn a_step_has_few_dispatches() {
         [(Kind::Cinn, false, 11), (Kind::Cinn, true, 12), (Kind::Hint, false, 11), (Kind::Hint, true, 13)]
     {
         let plan = plan(Spec { kind, dim: 20, cond_dim: 4, width: 40, blocks: 2, mix_first, ..Spec::default() });
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
         let id = session.compile(record(Name::Step(Memory::Stored), &plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected, "{kind:?}, {mix_first}");
     }

@@ -58,10 +58,8 @@ fn steps_are_those_of_the_native_engine() {
             let mut native = Engine::cpu_with_threads(1).unwrap().load(plan.clone()).unwrap();
             let expected = steps(native.as_mut(), &plan, memory, RATE, 70);
             let run = |tile: usize, fuse: bool, number: Option<usize>, recompute: bool, dropout: u8| {
-                let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-                session.limit_tiles(tile);
-                session.fuse(fuse);
-                session.choose(KernelVariants { forward: number, backward: number, recompute: Some(recompute) });
+                let variants = KernelVariants { forward: number, backward: number, recompute: Some(recompute) };
+                let mut session = session_with(&device, &plan, Options { variants, fuse, ..tiles(tile) });
                 steps(&mut session, &plan, memory, dropout, 70)
             };
             let got = run(usize::MAX, true, Some(0), false, RATE);
@@ -84,7 +82,7 @@ fn steps_are_those_of_the_native_engine() {
 #[test]
 fn steps_with_other_rates_do_not_disturb_each_other() {
     let plan = plan(Spec { dim: 5, width: 20, blocks: 1, ..Spec::default() });
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     let mut losses = |dropout: u8| steps(&mut session, &plan, Memory::Stored, dropout, 37)[0].clone();
     let first = [0, 128, 20].map(&mut losses);
     assert!(first[0] != first[1] && first[1] != first[2]);

@@ -17,7 +17,7 @@ fn raw(limits: impl Fn(&wgpu::Adapter) -> wgpu::Limits, features: wgpu::Features
 /// Loss and gradients of a small model, and a decoded sample.
 fn results(device: Device) -> (Vec<Vec<f32>>, Vec<f32>) {
     let plan = plan(Spec { dim: 7, width: 20, ..Spec::default() });
-    let mut session = GpuSession::new(Arc::new(device), plan.clone()).unwrap();
+    let mut session = GpuSession::new(Arc::new(device), plan.clone(), Options::default()).unwrap();
     session.write(Values::Weights, &weights(&plan)).unwrap();
     let mut tape = Tape::training(plan.clone(), Memory::Stored);
     let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
@@ -79,11 +79,11 @@ fn models_too_large_for_the_limits_are_refused_with_numbers() {
     let (device, queue) = raw(limits, wgpu::Features::empty());
     let device = Arc::new(Device::adopt(device, queue).unwrap());
     let wide = plan(Spec { dim: 20, width: 200, ..Spec::default() });
-    let message = GpuSession::new(device.clone(), wide).err().unwrap().to_string();
+    let message = GpuSession::new(device.clone(), wide, Options::default()).err().unwrap().to_string();
     assert!(message.contains("65536") && message.contains("weights"), "{message}");
     // One that fits works in small tiles.
     let plan = plan(Spec { dim: 4, width: 8, blocks: 1, ..Spec::default() });
-    let mut session = GpuSession::new(device, plan.clone()).unwrap();
+    let mut session = GpuSession::new(device, plan.clone(), Options::default()).unwrap();
     let mut tape = Tape::inference(plan.clone());
     let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
     let z = tape.couple(0, x, Buffer::EMPTY, log_det);
@@ -100,26 +100,26 @@ fn models_too_large_for_the_limits_are_refused_with_numbers() {
 #[test]
 fn loops_that_would_end_early_are_refused() {
     let plan = plan(Spec { dim: 2, width: 400, blocks: 1, ..Spec::default() });
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let device = device();
+    let session =
+        |iterations: u64| session_with(&device, &plan, Options { iterations: Some(iterations), ..Options::default() });
     let mut tape = Tape::inference(plan.clone());
     let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
     let z = tape.couple(0, x, Buffer::EMPTY, log_det);
     let program = tape.finish("test", vec![z], Then::Nothing);
-    session.limit_iterations(100);
-    let error = session.compile(program.clone(), 4).unwrap_err();
+    let error = session(100).compile(program.clone(), 4).unwrap_err();
     assert!(
         matches!(error, Error::UnsupportedLimit { name: "loop iterations", available: 100, needed: 101.., .. }),
         "{error}"
     );
-    session.limit_iterations(SOFTWARE_ITERATIONS);
-    session.compile(program, 4).unwrap();
+    session(SOFTWARE_ITERATIONS).compile(program, 4).unwrap();
 }
 
 #[test]
 fn a_lost_device_is_an_error() {
     let device = device();
     let plan = plan(Spec { dim: 3, ..Spec::default() });
-    let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
     let mut tape = Tape::inference(plan.clone());
     let (x, log_det) = (tape.input(plan.spec.dim), tape.log_det());
     let z = tape.couple(0, x, Buffer::EMPTY, log_det);

@@ -26,6 +26,7 @@ use super::compile::bounds::KernelVariants;
 use super::device::adapter;
 use super::device::open::Device;
 use super::session::GpuSession;
+use super::session::options::Options;
 use crate::buffer::{Arena, Buffer};
 use crate::engine::{Footprint, Job, Session, Values};
 use crate::plan::{ConditionOn, Kind, Plan, Scale, Spec, Spline, Transform};
@@ -111,19 +112,33 @@ fn inputs_of(program: &Program, rows: usize) -> Vec<Vec<f32>> {
     (0..).zip(&program.inputs).map(|(i, buffer)| numbers(11 + i, rows * buffer.rows as usize, 1.0)).collect()
 }
 
-/// Calls `each` with every stage of models of all dimensions and their session.
-fn for_stages(each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
+/// A session with these options.
+fn session_with(device: &Arc<Device>, plan: &Arc<Plan>, options: Options) -> GpuSession {
+    GpuSession::new(device.clone(), plan.clone(), options).unwrap()
+}
+
+/// Tiles of at most that many samples.
+fn tiles(most_samples: usize) -> Options {
+    Options { most_samples, ..Options::default() }
+}
+
+/// A data set that stays on the device, or one that is streamed to it.
+fn streaming(streamed: bool) -> Options {
+    Options { most_data: if streamed { 0 } else { u64::MAX }, ..Options::default() }
+}
+
+/// Calls `each` with every stage of models of all dimensions.
+fn for_stages(each: impl Fn(&Arc<Device>, &Arc<Plan>, usize)) {
     for_stages_of(specs, each);
 }
 
-fn for_stages_of(specs: fn(u32) -> [Spec; 4], each: impl Fn(&mut GpuSession, &Arc<Plan>, usize)) {
+fn for_stages_of(specs: fn(u32) -> [Spec; 4], each: impl Fn(&Arc<Device>, &Arc<Plan>, usize)) {
     let device = device();
     for dim in DIMS {
         for spec in specs(dim) {
             let plan = plan(spec);
-            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
             for stage in 0..plan.stages.len() {
-                each(&mut session, &plan, stage);
+                each(&device, &plan, stage);
             }
         }
     }
@@ -189,10 +204,9 @@ impl Case {
         self.inputs.iter().map(|b| take(&mut rng, rows * b.rows as usize, self.scale)).collect()
     }
 
-    /// Runs on the device in tiles of at most `tile` samples; returns outputs and gradients.
-    fn run(&self, session: &mut GpuSession, rows: usize, tile: usize) -> (Vec<Vec<f32>>, Vec<f32>) {
+    /// Runs on the device; returns outputs and gradients.
+    fn run(&self, session: &mut GpuSession, rows: usize) -> (Vec<Vec<f32>>, Vec<f32>) {
         session.write(Values::Weights, &weights(&self.plan)).unwrap();
-        session.limit_tiles(tile);
         let id = session.compile(self.program(), rows).unwrap();
         let inputs = self.inputs(rows);
         let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
@@ -209,25 +223,27 @@ impl Case {
 
     /// Device and f64 agree, in one tile and in several, and the device gives the same bits twice.
     #[track_caller]
-    fn check(&self, session: &mut GpuSession, rows: usize, tolerance: f64, what: &str) {
+    fn check(&self, device: &Arc<Device>, rows: usize, tolerance: f64, what: &str) {
         let (expected, expected_gradients) = self.expect(rows);
-        let (outputs, gradients) = self.run(session, rows, usize::MAX);
+        let mut session = session_with(device, &self.plan, Options::default());
+        let (outputs, gradients) = self.run(&mut session, rows);
         for ((got, want), buffer) in outputs.iter().zip(&expected).zip(&self.outputs) {
             assert_close(&format!("{what}, {rows} samples, {buffer:?}"), got, want, within(tolerance));
         }
         assert_close(&format!("{what}, {rows} samples, gradients"), &gradients, &expected_gradients, within(tolerance));
         let whole = (outputs, gradients);
-        assert!(self.run(session, rows, usize::MAX) == whole, "{what}: not the same bits twice");
+        assert!(self.run(&mut session, rows) == whole, "{what}: not the same bits twice");
         if rows > 32 {
-            assert!(self.run(session, rows, 32) == whole, "{what}: tiles change the bits");
+            let mut session = session_with(device, &self.plan, tiles(32));
+            assert!(self.run(&mut session, rows) == whole, "{what}: tiles change the bits");
         }
         if self.ops.iter().any(|op| matches!(op, Op::Networks { .. } | Op::NetworksBackward { .. })) {
             // Other shapes of packs; the last stands for activations in the arena.
             for number in [Some(1), Some(2), None] {
-                session.choose(KernelVariants { forward: number, backward: number, recompute: None });
-                assert!(self.run(session, rows, usize::MAX) == whole, "{what}: variant {number:?} changes the bits");
+                let variants = KernelVariants { forward: number, backward: number, recompute: None };
+                let mut session = session_with(device, &self.plan, Options { variants, ..Options::default() });
+                assert!(self.run(&mut session, rows) == whole, "{what}: variant {number:?} changes the bits");
             }
-            session.choose(KernelVariants::default());
         }
     }
 }

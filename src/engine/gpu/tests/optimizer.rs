@@ -91,7 +91,7 @@ fn norms_of_many_weights() {
     let plan = plan(Spec { dim: 20, width: 150, blocks: 1, mixing: crate::plan::Mixing::Fixed, ..Spec::default() });
     let trained = plan.layout.trained;
     assert!(trained > 256 * 256);
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     let scaled: Vec<f32> = weights(&plan).iter().map(|w| 0.1 * w).collect();
     session.write(Values::Weights, &scaled).unwrap();
     let rows = 1100;

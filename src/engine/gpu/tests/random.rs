@@ -20,12 +20,11 @@ fn normals_are_those_of_the_host() {
     let device = device();
     for dim in [1, 3, 4, 7, 33] {
         let plan = plan(Spec { dim, ..Spec::default() });
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let mut case = Case::new(&plan);
         let [_, to, _] = [1, dim, 1].map(|n| case.buffer(n));
         case.ops.push(Op::Normal { to });
         for (first_row, tile) in [(0, usize::MAX), (u64::from(u32::MAX) - 10, 32)] {
-            session.limit_tiles(tile);
+            let mut session = session_with(&device, &plan, tiles(tile));
             let id = session.compile(case.program(), 37).unwrap();
             let inputs = case.inputs(37);
             let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
@@ -46,13 +45,13 @@ fn normals_are_those_of_the_host() {
 #[test]
 fn normals_of_groups_are_counted_from_zero() {
     let plan = plan(Spec { dim: 6, ..Spec::default() });
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let device = device();
     let mut case = Case::new(&plan);
     let to = case.scratch(6);
     case.outputs.push(to);
     case.ops.push(Op::Normal { to });
     for tile in [usize::MAX, 32] {
-        session.limit_tiles(tile);
+        let mut session = session_with(&device, &plan, tiles(tile));
         let id = session.compile(case.program(), 100).unwrap();
         let groups = Groups { rows: 9, first: 40 };
         let job = Job { rows: 100, seed: 12, first_row: 7, groups, ..Job::default() };
@@ -93,8 +92,7 @@ fn rows_come_in_order_and_with_noise() {
         let order: Vec<u32> = (0..100).map(|i| (i * 37 + 11) % 100).collect();
         let mut results = vec![];
         for streamed in [false, true] {
-            let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
-            session.stream_data(streamed);
+            let mut session = session_with(&device, &plan, streaming(streamed));
             session.set_data(data.as_slice().into()).unwrap();
             session.set_order(&order).unwrap();
             for (rows, noise) in [(1, 0.0), (37, 0.0), (37, 0.25)] {

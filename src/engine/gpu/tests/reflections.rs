@@ -66,7 +66,7 @@ fn agree_with_f64() {
     let device = device();
     for dim in SIZES {
         let (n, plan) = (dim as usize, trained(dim, 2));
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
         for case in ["usual", "spread", "small"] {
             let mut weights = weights(&plan);
             for mix in plan.mixes() {
@@ -112,7 +112,7 @@ fn q_of_few_columns_is_rounded_once() {
     let device = device();
     for dim in [2, 3, 4, 5, 7, 12, 20, 31, 32] {
         let (n, plan) = (dim as usize, trained(dim, 8));
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
         for seed in 1..4 {
             let weights = numbers(seed, plan.layout.len(), 0.4);
             let (after, _) = run(&plan, &mut session, &weights);
@@ -131,15 +131,15 @@ fn q_of_few_columns_is_rounded_once() {
 #[test]
 fn in_several_dispatches() {
     let (plan, weights) = (trained(70, 3), weights(&trained(70, 3)));
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
-    session.cut_reflections(u64::MAX);
-    let whole = run(&plan, &mut session, &weights);
+    let device = device();
+    let cut = |work: u64| session_with(&device, &plan, Options { reflection_work: Some(work), ..Options::default() });
+    let whole = run(&plan, &mut cut(u64::MAX), &weights);
     let row = 70 * 70 * 70 / 3;
     // All three mixings, one at a time, two of three rows of tiles at a time, one at a time; backward the sum of the
     // slices has a dispatch of its own.
     for (work, expected) in [(u64::MAX, 3 + 4), (70 * 70 * 70, 3 * (3 + 4)), (2 * row, 3 * (6 + 7)), (1, 3 * (9 + 10))]
     {
-        session.cut_reflections(work);
+        let mut session = cut(work);
         let id = session.compile(case_of(&plan).program(), 50).unwrap();
         let kernels = session.kernels(id);
         let of_rows = kernels.iter().filter(|k| [Kernel::Mix, Kernel::WeightGradient].contains(k)).count();
@@ -152,7 +152,7 @@ fn in_several_dispatches() {
 #[test]
 fn forward_alone() {
     let plan = trained(40, 2);
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     let (with, _) = run(&plan, &mut session, &weights(&plan));
     let forward = Program { rows: vec![], finish: vec![], ..case_of(&plan).program() };
     let id = session.compile(forward, 1).unwrap();
@@ -167,7 +167,7 @@ fn forward_alone() {
 #[test]
 fn nan_reaches_q() {
     let plan = trained(40, 1);
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     let (mut weights, mix) = (weights(&plan), plan.mixes().next().unwrap().clone());
     weights[mix.reflections.unwrap() as usize + 35 * 40] = f32::NAN;
     let (after, _) = run(&plan, &mut session, &weights);

@@ -12,48 +12,48 @@ const BACKWARD: f64 = 1e-4;
 
 #[test]
 fn couple_to_another_buffer_and_in_place() {
-    for_stages_of(spline_specs, |session, plan, stage| {
+    for_stages_of(spline_specs, |device, plan, stage| {
         let s = &plan.stages[stage];
         for (rows, in_place) in [(1, true), (37, false), (257, true)] {
             let mut case = Case::new(plan);
             let [x, to, st, log_det, _] = [s.dim, s.dim, s.st_rows, 1, 1].map(|n| case.buffer(n));
             let to = if in_place { x } else { to };
             case.ops.push(Op::Couple { stage, x, st, to, log_det });
-            case.check(session, rows, FORWARD, &format!("couple, {:?}", plan.spec));
+            case.check(device, rows, FORWARD, &format!("couple, {:?}", plan.spec));
         }
     });
 }
 
 #[test]
 fn uncouple() {
-    for_stages_of(spline_specs, |session, plan, stage| {
+    for_stages_of(spline_specs, |device, plan, stage| {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
             let [x, st, _] = [s.dim, s.st_rows, 1].map(|n| case.buffer(n));
             case.ops.push(Op::Uncouple { stage, x, st });
-            case.check(session, rows, FORWARD, &format!("uncouple, {:?}", plan.spec));
+            case.check(device, rows, FORWARD, &format!("uncouple, {:?}", plan.spec));
         }
     });
 }
 
 #[test]
 fn networks() {
-    for_stages_of(spline_specs, |session, plan, stage| {
+    for_stages_of(spline_specs, |device, plan, stage| {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
             let [_, x, given, st, _] = [1, s.dim, s.given, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.buffer(s.hidden_rows), case.buffer(s.hidden_rows)];
             case.ops.push(Op::Networks { stage, x, given, st, hidden, keep: true });
-            case.check(session, rows, 1e-5, &format!("networks, {:?}", plan.spec));
+            case.check(device, rows, 1e-5, &format!("networks, {:?}", plan.spec));
         }
     });
 }
 
 #[test]
 fn walk() {
-    for_stages_of(spline_specs, |session, plan, stage| {
+    for_stages_of(spline_specs, |device, plan, stage| {
         let s = &plan.stages[stage];
         if plan.spec.condition_on == ConditionOn::Output {
             return;
@@ -63,14 +63,14 @@ fn walk() {
             let [_, x, given, st, _] = [1, s.dim, s.given, s.st_rows, 1].map(|n| case.buffer(n));
             let hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
             case.ops.push(Op::Walk { stage, x, given, st, hidden, keep: true });
-            case.check(session, rows, FORWARD, &format!("walk, {:?}", plan.spec));
+            case.check(device, rows, FORWARD, &format!("walk, {:?}", plan.spec));
         }
     });
 }
 
 #[test]
 fn couple_backward() {
-    for_stages_of(spline_specs, |session, plan, stage| {
+    for_stages_of(spline_specs, |device, plan, stage| {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
@@ -80,14 +80,14 @@ fn couple_backward() {
             let [x, st, d_to, d_log_det] = [s.dim, s.st_rows, s.dim, 1].map(|n| case.buffer(n));
             let [d_x, d_st, _] = [s.dim, s.sum_rows, 1].map(|n| case.buffer(n));
             case.ops.push(Op::CoupleBackward { stage, x, st, d_to, d_log_det, d_x, d_st });
-            case.check(session, rows, BACKWARD, &format!("couple backward, {:?}", plan.spec));
+            case.check(device, rows, BACKWARD, &format!("couple backward, {:?}", plan.spec));
         }
     });
 }
 
 #[test]
 fn networks_backward() {
-    for_stages_of(spline_specs, |session, plan, stage| {
+    for_stages_of(spline_specs, |device, plan, stage| {
         let s = &plan.stages[stage];
         for rows in ROWS {
             let mut case = Case::new(plan);
@@ -96,7 +96,7 @@ fn networks_backward() {
             let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
             let slots = case.scratch(s.slot_rows);
             case.ops.push(Op::NetworksBackward { stage, x, given, hidden, d_st, d_hidden, slots, d_x });
-            case.check(session, rows, 1e-5, &format!("networks backward, {:?}", plan.spec));
+            case.check(device, rows, 1e-5, &format!("networks backward, {:?}", plan.spec));
         }
     });
 }
@@ -109,7 +109,6 @@ fn wide_networks() {
     for (dim, width, cond_dim) in [(5, 1, 0), (4, 130, 0), (40, 33, 0), (5, 130, 9), (1, 300, 3)] {
         let kind = if cond_dim > 0 { Kind::Cinn } else { Kind::Flow };
         let plan = plan(Spec { kind, cond_dim, dim, width, coupling, blocks: 1, depth: 1.into(), ..Spec::default() });
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
         let s = &plan.stages[0];
         let mut case = Case::new(&plan);
         let [x, st, given] = [s.dim, s.st_rows, s.given].map(|n| case.buffer(n));
@@ -119,7 +118,7 @@ fn wide_networks() {
         let d_hidden = [case.scratch(s.hidden_rows), case.scratch(s.hidden_rows)];
         let slots = case.scratch(s.slot_rows);
         case.ops.push(Op::NetworksBackward { stage: 0, x, given, hidden, d_st, d_hidden, slots, d_x });
-        case.check(&mut session, 70, 2e-5, &format!("N = {dim}, width {width}"));
+        case.check(&device, 70, 2e-5, &format!("N = {dim}, width {width}"));
     }
 }
 
@@ -127,7 +126,7 @@ fn wide_networks() {
 fn one_column(spline: Spline, x: &[f32], parameters: impl Fn(usize) -> Vec<f32>) -> Vec<Vec<f32>> {
     let coupling = Transform::Spline(spline);
     let plan = plan(Spec { dim: 1, coupling, blocks: 1, width: 3, mixing: Mixing::None, ..Spec::default() });
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     let mut case = Case::new(&plan);
     let [x_in, st, log_det, d_to, d_log_det, to, back, d_x, d_st] =
         [1, spline.parameters(), 1, 1, 1, 1, 1, 1, spline.parameters()].map(|n| case.arena.alloc(n));
@@ -229,7 +228,7 @@ fn dispatches_are_those_of_affine_models() {
             for name in [Name::Encode, Name::Decode, Name::Sample].into_iter().chain(steps) {
                 let [affine, spline] = [&affine, &spline].map(|spec| {
                     let plan = plan(spec.clone());
-                    let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+                    let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
                     let id = session.compile(record(name, &plan), 32).unwrap();
                     (session.dispatches(id), session.kernels(id))
                 });

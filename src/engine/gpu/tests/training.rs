@@ -56,9 +56,7 @@ pub(super) fn session_on(
     streamed: bool,
     tile: usize,
 ) -> (GpuSession, ProgramId) {
-    let mut session = GpuSession::new(device, plan.clone()).unwrap();
-    session.stream_data(streamed);
-    session.limit_tiles(tile);
+    let mut session = session_with(&device, plan, Options { most_samples: tile, ..streaming(streamed) });
     session.write(Values::Weights, &weights(plan)).unwrap();
     session.set_data(data(plan).into()).unwrap();
     session.set_order(&(0..ROWS as u32).rev().collect::<Vec<_>>()).unwrap();
@@ -147,10 +145,9 @@ fn tiles_and_streaming_change_no_bit() {
         (false, 32, true),
         (false, usize::MAX, true),
     ] {
-        let mut session = GpuSession::new(device(), plan.clone()).unwrap();
-        session.choose(KernelVariants { recompute: Some(recompute), ..KernelVariants::default() });
-        session.stream_data(streamed);
-        session.limit_tiles(tile);
+        let variants = KernelVariants { recompute: Some(recompute), ..KernelVariants::default() };
+        let options = Options { variants, most_samples: tile, ..streaming(streamed) };
+        let mut session = session_with(&device(), &plan, options);
         session.write(Values::Weights, &weights(&plan)).unwrap();
         session.set_data(numbers(17, rows * 5, 1.0).into()).unwrap();
         session.set_order(&(0..rows as u32).rev().collect::<Vec<_>>()).unwrap();
@@ -170,7 +167,7 @@ fn tiles_and_streaming_change_no_bit() {
 fn larger_and_smaller_batches() {
     let plan = model();
     let look = looker(&plan);
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     session.write(Values::Weights, &weights(&plan)).unwrap();
     for compiled in [40, 1100] {
         let id = session.compile(look.clone(), compiled).unwrap();
@@ -267,11 +264,12 @@ fn a_step_has_few_dispatches() {
         [(20, 104, 2, false, 11), (20, 104, 2, true, 12), (100, 263, 4, false, 21), (100, 263, 4, true, 22)]
     {
         let plan = plan(Spec { dim, width, blocks, mix_first, mixing: Mixing::Fixed, ..Spec::default() });
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected, "{blocks} blocks of {dim} columns, {mix_first}");
         // One more per stage where narrow nodes are computed again.
-        session.choose(KernelVariants { recompute: Some(true), ..KernelVariants::default() });
+        let variants = KernelVariants { recompute: Some(true), ..KernelVariants::default() };
+        let mut session = session_with(&device, &plan, Options { variants, ..Options::default() });
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected + blocks as usize, "{blocks} blocks of {dim} columns, {mix_first}");
     }
@@ -289,10 +287,11 @@ fn a_step_of_levels_has_few_dispatches_per_level() {
             Spec { dim, width, blocks, condition_on, mix_first: false, mixing: Mixing::Fixed, ..Spec::default() };
         let plan = plan(spec);
         assert_eq!(plan.stages.len(), levels * blocks as usize);
-        let mut session = GpuSession::new(device.clone(), plan.clone()).unwrap();
+        let mut session = GpuSession::new(device.clone(), plan.clone(), Options::default()).unwrap();
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), expected, "{blocks} blocks of {dim} columns");
-        session.choose(KernelVariants { recompute: Some(true), ..KernelVariants::default() });
+        let variants = KernelVariants { recompute: Some(true), ..KernelVariants::default() };
+        let mut session = session_with(&device, &plan, Options { variants, ..Options::default() });
         let id = session.compile(trainer(&plan), 32).unwrap();
         assert_eq!(session.dispatches(id), recomputed, "{blocks} blocks of {dim} columns, computed again");
     }
@@ -309,7 +308,7 @@ fn tuning(plan: &Arc<Plan>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tuning.json");
     let run = |tuner: Option<Tuner>| {
-        let mut session = GpuSession::new(device(), plan.clone()).unwrap().tuned(tuner.map(Arc::new));
+        let mut session = session_with(&device(), plan, Options { tuner: tuner.map(Arc::new), ..Options::default() });
         session.write(Values::Weights, &weights(plan)).unwrap();
         session.set_data(data(plan).into()).unwrap();
         session.set_order(&(0..ROWS as u32).collect::<Vec<_>>()).unwrap();
@@ -360,7 +359,7 @@ fn divergence_is_seen() {
 #[test]
 fn no_samples_are_no_work() {
     let plan = model();
-    let mut session = GpuSession::new(device(), plan.clone()).unwrap();
+    let mut session = GpuSession::new(device(), plan.clone(), Options::default()).unwrap();
     let mut program = looker(&plan);
     program.outputs = program.inputs.clone();
     let id = session.compile(program, 10).unwrap();

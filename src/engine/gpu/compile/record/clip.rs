@@ -11,10 +11,9 @@ impl Recorder<'_> {
         let sums = trained.div_ceil(256).clamp(1, MOST_SUMS.min(self.bounds.workgroups));
         let (slices, length) = (self.fit.slices as u32, self.plan.layout.gradient_len() as u32);
         let launch = launch::GradientNorm { trained, slices, length, sums };
-        let iterations = u64::from(trained.div_ceil(sums * 256)) * u64::from(1 + slices) + 8;
         let one = Extent::Fixed(1);
-        self.push(Kernel::GradientNorm, Head::None, [Extent::Fixed(sums), one], iterations, launch)?;
+        self.push(Kernel::GradientNorm, Head::None, [Extent::Fixed(sums), one], launch, ())?;
         let launch = launch::Clip { update: bytemuck::Zeroable::zeroed(), sums };
-        self.push(Kernel::Clip, Head::Update, [one, one], 8, launch)
+        self.push(Kernel::Clip, Head::Update, [one, one], launch, ())
     }
 }

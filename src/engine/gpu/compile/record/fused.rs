@@ -7,9 +7,9 @@
 //! has four columns of four samples, one of the mixing four columns of all), and a coupling with the networks that
 //! follow, every workgroup of which would do all of it again: 5 to 10 % more operations for one dispatch less.
 
-use super::networks::longest;
-use super::{Extent, Head, Recorder, dense_iterations, tile};
+use super::{Extent, Head, Recorder, tile};
 use crate::buffer::Buffer;
+use crate::engine::gpu::compile::cost::Between;
 use crate::engine::gpu::kernels::launch::{self, NONE};
 use crate::engine::gpu::kernels::shader::Kernel;
 use crate::error::Result;
@@ -97,8 +97,7 @@ impl Recorder<'_> {
             panel0,
             panel1,
         };
-        let iterations = self.couple_iterations(id) + mixings.iterations(16);
-        self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, iterations, launch)
+        self.push(Kernel::CoupleMix, Head::Tile, PER_8_QUADS, launch, stage)
     }
 
     fn couple_loss(&mut self, couple: &Op, short: bool, loss: &Op, backward: Option<&Op>) -> Result<()> {
@@ -126,10 +125,7 @@ impl Recorder<'_> {
             d_x,
             d_st,
         };
-        let backward = 1 + self.maps.backward_iterations(longest(&stage.chains));
-        // The loss has two loops over the columns' groups.
-        let iterations = 3 * self.couple_iterations(id) + u64::from(stage.dim.div_ceil(16)) * backward;
-        self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, iterations, launch)
+        self.push(Kernel::CoupleLoss, Head::Tile, PER_8_QUADS, launch, stage)
     }
 
     fn between_backward(&mut self, networks: &Op, mixings: Option<&Mixings>, couple: &Op) -> Result<()> {
@@ -159,11 +155,8 @@ impl Recorder<'_> {
             d_st: d_st.first,
             chains: tables.chains,
         };
-        let columns = u64::from(stage.dim.div_ceil(32));
-        let maps = self.maps.backward_iterations(longest(&stage.chains));
-        let lists = longest(&self.plan.stages[later].slots) + maps + 3;
-        let iterations = columns * lists + mixings.map_or(0, |mixings| mixings.iterations(32));
-        self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, iterations, launch)
+        let sizes = Between { later: &self.plan.stages[later], earlier: stage };
+        self.push(Kernel::BetweenBackward, Head::Tile, PER_8_QUADS, launch, sizes)
     }
 
     /// Where the panels of the mixings of both lanes begin; of one lane, twice the same.
@@ -207,16 +200,6 @@ impl Mixings {
         }
         None
     }
-
-    /// Loop iterations where the outputs are shared out among `groups`.
-    fn iterations(&self, groups: u32) -> u64 {
-        mixing_iterations(self.split, groups) + mixing_iterations(self.from.rows - self.split, groups)
-    }
-}
-
-/// Loop iterations of a mixing whose outputs are shared out among `groups`, four for each at a time.
-fn mixing_iterations(columns: u32, groups: u32) -> u64 {
-    u64::from(columns.div_ceil(4 * groups)) * (1 + dense_iterations(columns))
 }
 
 /// Whether `op` is the backward of a coupling whose result goes to that loss and nowhere else.

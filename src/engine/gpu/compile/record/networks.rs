@@ -1,26 +1,13 @@
 //! The dispatches of a stage's networks: in packs where the nodes fit into a workgroup, else one by one.
 
-use super::{Extent, Head, Recorder, dense_iterations, input_iterations, layer_iterations, network_iterations, tile};
+use super::{Extent, Head, Recorder, tile};
 use crate::buffer::Buffer;
+use crate::engine::gpu::compile::cost::{NarrowNodes, Packed};
 use crate::engine::gpu::kernels::launch::{self, NONE};
 use crate::engine::gpu::kernels::shader::{Kernel, Variant};
 use crate::engine::gpu::layout::packs::Packs;
 use crate::error::Result;
-use crate::plan::{Node, Stage};
 use crate::program::Op;
-
-/// Loop iterations of a thread of a pack. `ends` says of a node how many there are over the inputs of the layer that
-/// comes first, and how many outputs the last layer has, whose items are shared out among the groups.
-fn pack_iterations(stage: &Stage, packs: Packs, ends: impl Fn(&Node) -> (u64, u32)) -> u64 {
-    let groups = packs.shape.threads / packs.shape.quads;
-    let per_node = stage.nodes.iter().map(|node| {
-        let (first, last) = ends(node);
-        let items = u64::from(last.div_ceil(4).div_ceil(groups)) + 1;
-        first + dense_iterations(node.hidden) + items * (1 + dense_iterations(node.hidden))
-    });
-    // The items of the last layer of several nodes may be one group's.
-    per_node.sum()
-}
 
 /// The packs of the shape with that number, or of the last shape; none: the arena.
 fn pick(packs: &[Packs], number: Option<usize>) -> Option<Packs> {
@@ -36,7 +23,7 @@ impl Recorder<'_> {
         let (stage, tables) = self.stage(id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.forward) {
             let variant = Variant::packed(Kernel::NetworksPacked, packs.shape);
-            let iterations = pack_iterations(stage, packs, |node| (input_iterations(node), node.outputs));
+            let sizes = Packed { stage, shape: packs.shape };
             let kept = match (keep, self.recomputed.contains(&id)) {
                 (false, _) => 0,
                 (true, true) => packs.wide,
@@ -55,10 +42,9 @@ impl Recorder<'_> {
                     kept,
                 };
                 let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
-                this.push(variant, Head::Tile, grid, iterations, launch)
+                this.push(variant, Head::Tile, grid, launch, sizes)
             });
         }
-        let iterations = stage.nodes.iter().map(|node| network_iterations(node, 8)).max().unwrap_or(0);
         self.split(stage.networks() * tables.node_count, |this, first, count| {
             let launch = launch::Networks {
                 tile: tile(),
@@ -70,7 +56,7 @@ impl Recorder<'_> {
                 nodes: tables.nodes,
                 first,
             };
-            this.push(Kernel::Networks, Head::Tile, [Extent::Quads(16), Extent::Fixed(count)], iterations, launch)
+            this.push(Kernel::Networks, Head::Tile, [Extent::Quads(16), Extent::Fixed(count)], launch, stage)
         })
     }
 
@@ -83,8 +69,7 @@ impl Recorder<'_> {
         let recomputed = self.recomputed.contains(&id);
         if let Some(packs) = pick(&tables.packs, self.bounds.variants.backward) {
             let variant = Variant::packed(Kernel::NetworksPackedBackward, packs.shape);
-            let iterations = u64::from(stage.networks())
-                * pack_iterations(stage, packs, |node| (dense_iterations(node.outputs), node.upper));
+            let sizes = Packed { stage, shape: packs.shape };
             self.split(if recomputed { packs.wide } else { packs.count }, |this, first, count| {
                 let launch = launch::NetworksPackedBackward {
                     tile: tile(),
@@ -98,16 +83,9 @@ impl Recorder<'_> {
                     first,
                 };
                 let grid = [Extent::Quads(packs.shape.quads), Extent::Fixed(count)];
-                this.push(variant, Head::Tile, grid, iterations, launch)
+                this.push(variant, Head::Tile, grid, launch, sizes)
             })?;
         } else {
-            let iterations = stage.nodes.iter().map(|n| {
-                let groups = 16 / stage.networks().max(1);
-                let [outputs, hidden] = [n.outputs, n.hidden].map(dense_iterations);
-                let layers = layer_iterations(outputs, n.hidden, groups) + layer_iterations(hidden, n.hidden, groups);
-                layers + 2 * layer_iterations(hidden, n.upper, 16)
-            });
-            let iterations = iterations.max().unwrap_or(0);
             self.split(if recomputed { tables.wide } else { tables.node_count }, |this, first, count| {
                 let launch = launch::NetworksBackward {
                     tile: tile(),
@@ -121,7 +99,7 @@ impl Recorder<'_> {
                     first,
                 };
                 let grid = [Extent::Quads(16), Extent::Fixed(count)];
-                this.push(Kernel::NetworksBackward, Head::Tile, grid, iterations, launch)
+                this.push(Kernel::NetworksBackward, Head::Tile, grid, launch, stage)
             })?;
         }
         let left = [d_hidden[0].first, d_hidden[1].first, d_st.first];
@@ -133,12 +111,13 @@ impl Recorder<'_> {
 
     /// Backward and gradients of weights of the narrow nodes of a stage.
     fn narrow_backward(&mut self, id: usize, [x, given]: [Buffer; 2], d_st: Buffer, slots: u32) -> Result<()> {
-        let Some(narrow) = self.tables.stages[id].narrow else { return Ok(()) };
+        let (stage, tables) = self.stage(id);
+        let Some(narrow) = tables.narrow else { return Ok(()) };
         let variant = Variant::packed(Kernel::NarrowBackward, narrow.shape);
         let length = self.plan.layout.gradient_len() as u32;
         let add = u32::from(self.written.contains(&narrow.at));
         self.written.push(narrow.at);
-        let iterations = narrow.iterations(self.fit.capacity);
+        let sizes = NarrowNodes::of(stage, tables.wide, self.fit.capacity);
         self.split(narrow.count, |this, first, count| {
             let launch = launch::NarrowBackward {
                 tile: tile(),
@@ -151,7 +130,7 @@ impl Recorder<'_> {
                 length,
                 add,
             };
-            this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], iterations, launch)
+            this.push(variant, Head::Tile, [Extent::Fixed(count), Extent::Slices], launch, sizes)
         })
     }
 
@@ -166,11 +145,6 @@ impl Recorder<'_> {
         }
         let launch = launch::SlotSum { tile: tile(), slots: slots.first, d_x: d_x.first, lists: tables.slots };
         let grid = [Extent::Quads(64), Extent::Fixed(stage.dim)];
-        self.push(Kernel::SlotSum, Head::Tile, grid, longest(&stage.slots), launch)
+        self.push(Kernel::SlotSum, Head::Tile, grid, launch, stage)
     }
-}
-
-/// Length of the longest list.
-pub(super) fn longest<T>(lists: &[Vec<T>]) -> u64 {
-    lists.iter().map(Vec::len).max().unwrap_or(0) as u64
 }

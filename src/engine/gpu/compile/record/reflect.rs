@@ -8,12 +8,11 @@
 //! part. All else lies in room that the mixings of one dispatch leave to those of the next.
 
 use super::{Extent, Head, Kernel, Recorder, launch};
+use crate::engine::gpu::compile::cost::{Reflecting, TILE};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::MixId;
 
-/// Rows and columns of a tile of a product.
-const TILE: u32 = 32;
 /// Floats of room for the mixings of one dispatch, if there are several of them: a few of a thousand columns, whose
 /// tiles keep any device busy.
 const ROOM: usize = 8 << 20;
@@ -31,11 +30,6 @@ impl Group {
     /// Tiles along one side of a matrix.
     fn across(self) -> u32 {
         self.n.div_ceil(TILE)
-    }
-
-    /// Loop iterations of a product.
-    fn product_iterations(self) -> u64 {
-        u64::from(self.across()) * (1 + u64::from(TILE / 4))
     }
 }
 
@@ -57,7 +51,7 @@ impl Recorder<'_> {
     }
 
     /// One kernel over all rows of tiles, `across` workgroups for each. One dispatch if the work allows it.
-    fn over_tiles(&mut self, kernel: Kernel, group: Group, grid: impl Fn(u32) -> u32, iterations: u64) -> Result<()> {
+    fn over_tiles(&mut self, kernel: Kernel, group: Group, grid: impl Fn(u32) -> u32) -> Result<()> {
         let work_of_row = u64::from(group.count) * u64::from(group.n).pow(3) / u64::from(group.across());
         let most = (self.bounds.reflection_work / work_of_row).clamp(1, group.across().into()) as u32;
         let mut row = 0;
@@ -66,8 +60,8 @@ impl Recorder<'_> {
             let (mixes, first) = (self.tables.mix_list, group.first);
             let (derived, room) = (self.plan.layout.trained as u32, kept(self.plan) as u32);
             let launch = launch::Reflections { mixes, first, derived, room, row, rows };
-            let iterations = if kernel == Kernel::ReflectSolve { iterations * u64::from(rows) } else { iterations };
-            self.push(kernel, Head::None, [Extent::Fixed(grid(rows)), Extent::Fixed(group.count)], iterations, launch)?;
+            let sizes = Reflecting { kernel, columns: group.n };
+            self.push(kernel, Head::None, [Extent::Fixed(grid(rows)), Extent::Fixed(group.count)], launch, sizes)?;
             row += rows;
         }
         Ok(())
@@ -76,19 +70,16 @@ impl Recorder<'_> {
     /// `trains`: whether the backward pass follows.
     pub(super) fn reflect(&mut self, mix: MixId, run: usize, trains: bool) -> Result<()> {
         for group in self.groups(mix, run) {
-            let (across, product) = (group.across(), group.product_iterations());
+            let across = group.across();
             let tiles = |rows: u32| rows * across;
             let sides = if trains { 2 } else { 1 };
             if group.n <= launch::FEW_COLUMNS {
-                let quads = u64::from(group.n.div_ceil(4));
-                let iterations = quads + u64::from(group.n) * (2 + 2 * quads);
-                self.over_tiles(Kernel::ReflectFew, group, |_| sides, iterations)?;
+                self.over_tiles(Kernel::ReflectFew, group, |_| sides)?;
                 continue;
             }
-            self.over_tiles(Kernel::ReflectGram, group, tiles, product)?;
-            let one_block = u64::from(TILE * (1 + TILE / 8));
-            self.over_tiles(Kernel::ReflectSolve, group, |_| sides * across, product + one_block)?;
-            self.over_tiles(Kernel::Reflect, group, tiles, product)?;
+            self.over_tiles(Kernel::ReflectGram, group, tiles)?;
+            self.over_tiles(Kernel::ReflectSolve, group, |_| sides * across)?;
+            self.over_tiles(Kernel::Reflect, group, tiles)?;
         }
         Ok(())
     }
@@ -100,12 +91,12 @@ impl Recorder<'_> {
             let room = kept(self.plan) as u32;
             let launch = launch::ReflectReduce { mixes: self.tables.mix_list, first, room, slices, length };
             let grid = [Extent::Fixed((n * n).div_ceil(256)), Extent::Fixed(count)];
-            self.push(Kernel::ReflectReduce, Head::None, grid, slices.into(), launch)?;
-            let (across, product) = (group.across(), group.product_iterations());
+            self.push(Kernel::ReflectReduce, Head::None, grid, launch, ())?;
+            let across = group.across();
             let tiles = |rows: u32| rows * across;
-            self.over_tiles(Kernel::ReflectSides, group, tiles, 2 * product)?;
-            self.over_tiles(Kernel::ReflectInner, group, tiles, product)?;
-            self.over_tiles(Kernel::ReflectBackward, group, tiles, product)?;
+            self.over_tiles(Kernel::ReflectSides, group, tiles)?;
+            self.over_tiles(Kernel::ReflectInner, group, tiles)?;
+            self.over_tiles(Kernel::ReflectBackward, group, tiles)?;
         }
         Ok(())
     }
