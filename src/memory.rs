@@ -51,16 +51,6 @@ pub(crate) fn reserve<T>(values: &mut Vec<T>, more: usize, what: impl FnOnce() -
     })
 }
 
-/// A copy of some values.
-///
-/// # Errors
-/// Those of [`reserved`].
-pub(crate) fn copy<T: Copy>(values: &[T], what: impl FnOnce() -> String) -> Result<Vec<T>> {
-    let mut copied = reserved(values.len(), what)?;
-    copied.extend_from_slice(values);
-    Ok(copied)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,7 +64,6 @@ mod tests {
         );
         assert!(error.to_string().contains("all rows do not fit"), "{error}");
         assert!(matches!(reserved::<f32>(usize::MAX, what), Err(Error::OutOfMemory { needed: None, .. })));
-        assert_eq!(copy(&[1, 2], what).unwrap(), [1, 2]);
         let asked = std::panic::catch_unwind(|| ask(may_be_refused)).unwrap();
         assert_eq!((asked, may_be_refused()), (true, false));
     }

@@ -36,7 +36,7 @@ pub use crate::tape::Memory;
 use crate::atomic::Overwrite;
 use crate::data::columns::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::eval::density::TrainingRows;
 use crate::memory;
 use crate::plan::Plan;
