@@ -72,7 +72,7 @@
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | `optim`, [`train`] | Adam and its schedule; data sets, trainer, checkpoints, run folder |
 //! | [`filter`] | filtering over time: a system, and the methods that follow it |
-//! | `eval`, `report`, `bench` | metrics, pictures, timing |
+//! | `eval`, `diagnose`, `report`, `bench` | metrics, tests of what can be trusted, pictures, timing |
 //! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
@@ -102,6 +102,8 @@ mod buffer;
 pub mod cli;
 mod config;
 pub mod data;
+#[cfg(feature = "cli")]
+mod diagnose;
 pub mod engine;
 mod error;
 mod eval;

@@ -64,6 +64,8 @@ pub(crate) enum Stream {
     Particles = 11,
     /// Where systematic resampling begins.
     Resampling = 12,
+    /// Gaps between ranks of a diagnosis, and labels that it shuffles.
+    Diagnosis = 13,
 }
 
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

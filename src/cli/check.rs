@@ -4,13 +4,11 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::data::side_by_side;
 use crate::eval::density::{ASTRONOMICAL, BEYOND, Density};
 use crate::eval::normal::{Bound, Shape, Verdict};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
 use crate::plan::Kind;
 use crate::printable::printable;
-use crate::train::density::not_trained_on;
 use crate::{Flow, Result};
 use clap::Args;
 
@@ -20,6 +18,7 @@ use derivatives::{Scales, central_differences, jacobian, log_abs_det};
 
 use super::density::{SAMPLES, warn};
 use super::device::DeviceArgs;
+use super::held_out::HeldOut;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
@@ -98,7 +97,7 @@ impl Line {
 impl Check {
     pub(super) fn run(self) -> Done {
         let flow = model::load(&self.run, &self.device)?;
-        let rows = self.rows(&flow)?;
+        let rows = HeldOut::of_table(&flow, &self.data, self.all, ROWS)?;
         let (lines, words, density) = lines(&flow, &rows)?;
         let mut out = output::stdout();
         writeln!(out, "{:58} {:>11} {:>9}  verdict", "check", "value", "limit")?;
@@ -120,53 +119,6 @@ impl Check {
         warn_of_shape(&lines);
         Ok(if lines.iter().any(Line::fails) { FAILED } else { 0 })
     }
-
-    /// The rows to look at: by default, those that the model was not trained on.
-    fn rows(&self, flow: &Flow) -> Result<Looked> {
-        let model::Rows { x, y } = self.data.rows_for(flow)?;
-        let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
-        let rows = x.len() / dim;
-        let y = model::one_each(&y, rows, conditions);
-        let file = self.data.path.display();
-        let own = flow.training().and_then(|training| not_trained_on(&training, &side_by_side(&y, &x, rows)));
-        let (of, mut chosen) = match own {
-            Some(own) if !self.all && !own.is_empty() => {
-                let plural = if own.len() == 1 { "row" } else { "rows" };
-                tracing::info!(
-                    "{file} is the table of the training: checking the {} {plural} of {rows} that the model was not trained on \
-                     (--all takes all)",
-                    own.len()
-                );
-                (format!("held-out rows of {file}"), own)
-            }
-            own => {
-                if own.is_some() {
-                    tracing::info!("the model was trained on rows of {file}, which says less of others");
-                }
-                (format!("rows of {file}"), (0..rows).collect())
-            }
-        };
-        if chosen.len() > ROWS {
-            tracing::info!("checking the first {ROWS} of {} rows", chosen.len());
-            chosen.truncate(ROWS);
-        }
-        let of_rows = |values: &[f32], columns: usize| {
-            chosen.iter().flat_map(|&row| &values[row * columns..][..columns]).copied().collect()
-        };
-        let (x, y) = (of_rows(&x, dim), of_rows(&y, conditions));
-        Ok(Looked { of, x, y, numbers: chosen.iter().map(|row| row + 1).collect() })
-    }
-}
-
-/// Rows that are looked at.
-struct Looked {
-    /// Whose they are.
-    of: String,
-    x: Vec<f32>,
-    /// As many rows where the model is conditional.
-    y: Vec<f32>,
-    /// Their numbers in the file, from 1.
-    numbers: Vec<usize>,
 }
 
 /// Says which lines do not fit, and what that means.
@@ -192,8 +144,8 @@ fn warn_of_shape(lines: &[Line]) {
 const DISTANCE: &str = "distance of";
 
 /// The checks of some rows, the shape of z in words, and their densities.
-fn lines(flow: &Flow, looked: &Looked) -> Result<(Vec<Line>, Vec<String>, Density)> {
-    let Looked { of, x, y, numbers } = looked;
+fn lines(flow: &Flow, looked: &HeldOut) -> Result<(Vec<Line>, Vec<String>, Density)> {
+    let HeldOut { of, x, y, numbers } = looked;
     let (n, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
     let given = flow.given(y)?;
     let encoded = given.encode(x)?;

@@ -2,14 +2,17 @@
 
 mod bench;
 mod check;
+mod correct;
 mod decode;
 mod density;
 mod device;
 mod devices;
+mod diagnose;
 mod encode;
 mod evaluate;
 mod filter;
 mod filter_progress;
+mod held_out;
 mod interrupt;
 mod layout;
 mod log_prob;
@@ -77,6 +80,8 @@ enum Command {
     Simulate(simulate::Simulate),
     Filter(Box<filter::Filter>),
     Check(check::Check),
+    Diagnose(diagnose::Diagnose),
+    Correct(correct::Correct),
     Evaluate(evaluate::Evaluate),
     Reproduce(reproduce::Reproduce),
     Devices(devices::Devices),
@@ -124,6 +129,8 @@ fn run() -> ExitCode {
         Command::Simulate(command) => command.run(),
         Command::Filter(command) => command.run(quiet),
         Command::Check(command) => command.run(),
+        Command::Diagnose(command) => command.run(quiet),
+        Command::Correct(command) => command.run(),
         Command::Evaluate(command) => command.run(quiet),
         Command::Reproduce(command) => command.run(quiet),
         Command::Devices(command) => command.run(),

@@ -37,7 +37,7 @@ pub(super) struct Data {
     #[arg(long, value_name = "FILE|LIST")]
     given: Option<String>,
     #[command(flatten)]
-    layout: LayoutArgs,
+    pub(super) layout: LayoutArgs,
 }
 
 /// Tables in the order of a model's columns.
@@ -232,6 +232,13 @@ fn note(table: &Table, path: &Path) {
 /// Whether all values are inside the bounds that the model knows.
 fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
     units.outside(table.values()).map_or(Ok(()), |outside| Err(outside.in_file(path, table.file_numbers())))
+}
+
+/// Samples that are compared with those of a model.
+pub(super) fn samples(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
+    let names = flow.columns();
+    let (table, _) = Table::read_named(path, names, &layout.settings())?;
+    in_columns_of(names, flow.spec().dim as usize, "columns", table, path)
 }
 
 /// The rows of a file of latent vectors of so many columns: columns by position.

@@ -23,6 +23,7 @@ mod posteriors;
 mod sensitivity;
 mod table;
 mod tracks;
+mod uniformity;
 
 pub(crate) use approximations::approximations;
 pub(crate) use correlation::{correlation, fourier_blocks};
@@ -36,6 +37,7 @@ pub(crate) use posteriors::{PosteriorRow, posteriors};
 pub(crate) use sensitivity::{PAPER_OFFSET, sensitivity};
 pub(crate) use table::{marginals, pairs};
 pub(crate) use tracks::{Track, tracks};
+pub(crate) use uniformity::{Uniform, uniformity};
 
 #[cfg(test)]
 mod tests;

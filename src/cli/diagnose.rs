@@ -1,0 +1,265 @@
+//! `hintflow diagnose`
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::atomic::{Overwrite, write_atomic};
+use crate::diagnose::model::{Effort, Numbers, against, diagnose};
+use crate::diagnose::uniform::Bands;
+use crate::diagnose::{Diagnosis, LEVEL, Test};
+use crate::plan::Kind;
+use crate::printable::printable;
+use crate::report::{Uniform, grouped, uniformity};
+use crate::train::run;
+use crate::{Error, Flow, Result};
+
+use super::device::DeviceArgs;
+use super::held_out::HeldOut;
+use super::logging::BARS;
+use super::{Done, model, output, trust};
+
+const AFTER_HELP: &str = "\
+Every test holds exactly for a model that is right; its p-value is the chance of a deviation as large. Of a model with
+conditions: where the truth is among samples of its posterior, of each column (simulation-based calibration), by density
+(expected coverage) and by the distance from random points (TARP). Of every model: whether z of held-out rows is standard
+normal, in each column, in pairs, by its norm and whatever the conditions are. Of a `flow`: whether samples and held-out
+rows can be told apart. Several tests at once are corrected for (Holm).
+
+Of many rows every model is found wrong: no model is exact. What was found tells whether it matters.
+
+RUN/diagnosis (or --out) gets diagnostics.json and calibration.png and .svg.
+
+Examples:
+  hintflow diagnose runs/posterior
+  hintflow diagnose runs/posterior fresh.csv --given x1,x2
+  hintflow diagnose runs/posterior --observed today.csv --reference mcmc.npy
+  hintflow diagnose runs/posterior --fail-below 0.001     exit code 5 if it fails";
+
+/// Exit code below `--fail-below`.
+const FAILED: u8 = 5;
+/// The chance of the bands in pictures.
+const BAND: f64 = 0.95;
+/// Most panels of a picture.
+const PANELS: usize = 24;
+
+/// Test whether posteriors and densities can be trusted, on rows that the model was not trained on
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Diagnose {
+    /// Run folder, model file or checkpoint
+    run: PathBuf,
+    #[command(flatten)]
+    data: Option<model::Data>,
+    /// All rows of the table, those that the model was trained on too
+    #[arg(long)]
+    all: bool,
+    /// Rows that are looked at, at most
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Numbers of draws")]
+    rows: usize,
+    /// Samples of each posterior
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Numbers of draws")]
+    samples: usize,
+    /// Seed of all that is drawn
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Numbers of draws")]
+    seed: u64,
+    /// An observation: how usual is it, and what of its posterior?
+    #[arg(long, value_name = "FILE")]
+    observed: Option<PathBuf>,
+    /// Samples of the true posterior of that observation, or of a `flow` of the true distribution
+    #[arg(long, value_name = "FILE")]
+    reference: Option<PathBuf>,
+    /// Exit with 5 if the smallest adjusted p-value is below this
+    #[arg(long, value_name = "P")]
+    fail_below: Option<f64>,
+    /// Folder for diagnostics.json and pictures [default: RUN/diagnosis]
+    #[arg(short, long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Print diagnostics.json
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+/// What diagnostics.json holds.
+#[derive(Serialize)]
+struct Report<'a> {
+    model: String,
+    rows: usize,
+    rows_of: &'a str,
+    samples: usize,
+    seed: u64,
+    level: f64,
+    verdict: String,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+}
+
+impl Diagnose {
+    pub(super) fn run(self, quiet: bool) -> Done {
+        self.check()?;
+        let flow = model::load(&self.run, &self.device)?;
+        let rows = match &self.data {
+            Some(data) => HeldOut::of_table(&flow, data, self.all, self.rows)?,
+            None if self.run.is_dir() => HeldOut::of_run(&flow, &self.run, &run::settings_of(&self.run)?, self.rows)?,
+            None => {
+                return Err(
+                    Error::config("DATA", "is needed: a model file does not tell which rows were held out").into()
+                );
+            }
+        };
+        let count = rows.count(&flow);
+        if count < FEWEST {
+            let what =
+                format!("{} are {count}; tests need at least {FEWEST} rows that the model was not trained on", rows.of);
+            return Err(Error::config("DATA", what).into());
+        }
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| BARS.add(ProgressBar::new(count as u64)));
+        let mut tell = |done: usize| {
+            bar.iter().for_each(|bar| bar.set_position(done as u64));
+            Ok(())
+        };
+        let effort = Effort { samples: self.samples, seed: self.seed };
+        let (mut diagnosis, numbers) = diagnose(&flow, &rows.x, &rows.y, effort, &mut tell)?;
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        if let Some(test) = self.reference(&flow)? {
+            diagnosis = Diagnosis::of(diagnosis.tests.into_iter().chain([test]).collect());
+        }
+        let level = self.fail_below.unwrap_or(LEVEL);
+        let report = Report {
+            model: self.run.display().to_string(),
+            rows: count,
+            rows_of: &rows.of,
+            samples: if flow.spec().kind == Kind::Flow { count } else { self.samples },
+            seed: self.seed,
+            level,
+            verdict: verdict(&diagnosis, level),
+            diagnosis: &diagnosis,
+        };
+        let json = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
+        let folder = self.out.clone().or_else(|| self.run.is_dir().then(|| self.run.join("diagnosis")));
+        if let Some(folder) = &folder {
+            write(folder, &json, &numbers, &diagnosis, count)?;
+        }
+        match self.json {
+            true => output::line(&json)?,
+            false => table(&report, folder.as_deref())?,
+        }
+        Ok(if self.fail_below.is_some_and(|below| diagnosis.p_value < below) { FAILED } else { 0 })
+    }
+
+    fn check(&self) -> Result<()> {
+        for (name, value) in [("--rows", self.rows), ("--samples", self.samples)] {
+            if value == 0 || value > 100_000 {
+                return Err(Error::config(name, format!("is {value}, must be from 1 to 100000")));
+            }
+        }
+        if let Some(below) = self.fail_below.filter(|below| !(0.0..=1.0).contains(below)) {
+            return Err(Error::config("--fail-below", format!("is {below}, must be from 0 to 1")));
+        }
+        Ok(())
+    }
+
+    /// The observation's place among those of the training, and its posterior against a reference.
+    fn reference(&self, flow: &Flow) -> Result<Option<Test>> {
+        let observed = match &self.observed {
+            None if self.reference.is_some() && flow.spec().kind != Kind::Flow => {
+                return Err(Error::config(
+                    "--observed",
+                    "is missing: --reference is of the posterior of an observation",
+                ));
+            }
+            None => None,
+            Some(path) => {
+                let table = model::observations(flow, path, &self.layout())?;
+                if table.rows != 1 && self.reference.is_some() {
+                    let what = format!("has {} rows; --reference is of the posterior of one", table.rows);
+                    return Err(Error::config("--observed", what));
+                }
+                trust::tell(flow, &table)?;
+                Some(table.into_values())
+            }
+        };
+        let Some(path) = &self.reference else { return Ok(None) };
+        let reference = model::samples(flow, path, &self.layout())?;
+        against(flow, &observed.unwrap_or_default(), reference.values(), self.seed).map(Some)
+    }
+
+    fn layout(&self) -> super::layout::LayoutArgs {
+        self.data.as_ref().map(|data| data.layout.clone()).unwrap_or_default()
+    }
+}
+
+/// Rows of which tests say anything.
+const FEWEST: usize = 20;
+
+/// Whether the model can be trusted, in a sentence.
+fn verdict(diagnosis: &Diagnosis, level: f64) -> String {
+    let rejected = diagnosis.rejected(level);
+    match rejected[..] {
+        [] => format!("nothing speaks against this model (smallest adjusted p-value {:.2})", diagnosis.p_value),
+        [only] => format!("1 test speaks against this model: {}: {}", only.name, only.says),
+        [first, ..] => {
+            format!(
+                "{} of {} tests speak against this model, most of all {}: {}",
+                rejected.len(),
+                diagnosis.tests.len(),
+                first.name,
+                first.says
+            )
+        }
+    }
+}
+
+fn write(folder: &Path, json: &str, numbers: &Numbers, diagnosis: &Diagnosis, rows: usize) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
+    write_atomic(&folder.join("diagnostics.json"), Overwrite::Yes, |file| writeln!(file, "{json}"))?;
+    let rejected = diagnosis.rejected(LEVEL);
+    let is_rejected = |name: &str| rejected.iter().any(|test| test.name == name);
+    let shown = |name: &str| name.strip_prefix("calibration of ").unwrap_or(name).to_owned();
+    let all: Vec<Uniform> = numbers
+        .all
+        .iter()
+        .take(PANELS)
+        .map(|(name, numbers)| Uniform { name: shown(name), numbers: numbers.clone(), is_rejected: is_rejected(name) })
+        .collect();
+    let bands = Bands::simultaneous(rows, BAND);
+    let title = format!("Ranks of {} rows: share that is smaller, less what it should be", grouped(rows as u64));
+    uniformity(&folder.join("calibration"), &title, &all, |at| bands.shares(at))
+}
+
+fn table(report: &Report<'_>, folder: Option<&Path>) -> std::io::Result<()> {
+    let mut out = output::stdout();
+    let of = format!("{} {}", grouped(report.rows as u64), report.rows_of);
+    writeln!(out, "{}; {} samples each\n", printable(&of), grouped(report.samples as u64))?;
+    let tests = &report.diagnosis.tests;
+    let width = tests.iter().map(|test| test.name.chars().count()).max().unwrap_or(0).clamp(10, 48);
+    writeln!(out, "{:width$}  {:>9}  {:>9}  found", "test", "p-value", "adjusted")?;
+    for test in tests {
+        let mark = if test.adjusted_p_value < report.level { " REJECTED" } else { "" };
+        let line = format!(
+            "{:width$}  {:>9}  {:>9}  {}{mark}",
+            test.name,
+            p_value(test.p_value),
+            p_value(test.adjusted_p_value),
+            test.says
+        );
+        writeln!(out, "{}", printable(&line))?;
+    }
+    writeln!(out, "\n{}", printable(&report.verdict))?;
+    if let Some(folder) = folder {
+        writeln!(out, "{}", printable(&format!("written to {}", folder.display())))?;
+    }
+    output::finish(out)
+}
+
+/// A p-value with as many digits as matter.
+fn p_value(p: f64) -> String {
+    if p < 1e-4 { "< 0.0001".into() } else { format!("{p:.4}") }
+}

@@ -1,0 +1,77 @@
+//! The rows that a model is judged by: those that it was not trained on.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::data::side_by_side;
+use crate::measure;
+use crate::train::density::{held_out_lanes, not_trained_on};
+use crate::{Flow, Result};
+
+use super::model;
+
+/// Rows that are looked at.
+pub(super) struct HeldOut {
+    /// Whose they are.
+    pub(super) of: String,
+    pub(super) x: Vec<f32>,
+    /// As many rows where the model is conditional.
+    pub(super) y: Vec<f32>,
+    /// Their numbers in the file, from 1; empty of data that are no file.
+    pub(super) numbers: Vec<usize>,
+}
+
+impl HeldOut {
+    /// Rows of a table, at most `most`: by default, those that the model was not trained on; `all`: also the others.
+    pub(super) fn of_table(flow: &Flow, data: &model::Data, all: bool, most: usize) -> Result<Self> {
+        let model::Rows { x, y } = data.rows_for(flow)?;
+        let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
+        let rows = x.len() / dim;
+        let y = model::one_each(&y, rows, conditions);
+        let file = data.path.display();
+        let own = flow.training().and_then(|training| not_trained_on(&training, &side_by_side(&y, &x, rows)));
+        let (of, mut chosen) = match own {
+            Some(own) if !all && !own.is_empty() => {
+                let plural = if own.len() == 1 { "row" } else { "rows" };
+                tracing::info!(
+                    "{file} is the table of the training: looking at the {} {plural} of {rows} that the model was not trained \
+                     on (--all takes all)",
+                    own.len()
+                );
+                (format!("held-out rows of {file}"), own)
+            }
+            own => {
+                if own.is_some() {
+                    tracing::info!("the model was trained on rows of {file}, which says less of others");
+                }
+                (format!("rows of {file}"), (0..rows).collect())
+            }
+        };
+        if chosen.len() > most {
+            tracing::info!("looking at the first {most} of {} rows", chosen.len());
+            chosen.truncate(most);
+        }
+        let of_rows = |values: &[f32], columns: usize| {
+            chosen.iter().flat_map(|&row| &values[row * columns..][..columns]).copied().collect()
+        };
+        let (x, y) = (of_rows(&x, dim), of_rows(&y, conditions));
+        Ok(Self { of, x, y, numbers: chosen.iter().map(|row| row + 1).collect() })
+    }
+
+    /// The rows that a run held out, at most `most`.
+    pub(super) fn of_run(flow: &Flow, run: &Path, config: &Config, most: usize) -> Result<Self> {
+        let file = crate::train::folder::read_model(run)?;
+        let data = measure::dataset_of_run(run, config, &file)?;
+        let mut rows = held_out_lanes(&data);
+        let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
+        let count = (rows.x.len() / dim).min(most);
+        rows.x.truncate(count * dim);
+        rows.y.truncate(count * conditions);
+        Ok(Self { of: format!("held-out rows of {}", run.display()), x: rows.x, y: rows.y, numbers: Vec::new() })
+    }
+
+    /// Their number.
+    pub(super) fn count(&self, flow: &Flow) -> usize {
+        self.x.len() / flow.spec().dim as usize
+    }
+}

@@ -1,0 +1,196 @@
+//! Importance sampling: samples of a model are weighted so that they stand for a density that is known up to a factor.
+//!
+//! The largest weights are smoothed by a generalised Pareto distribution (Vehtari et al. 2024, "Pareto smoothed importance
+//! sampling"), whose shape k says whether the weights can be trusted at all.
+
+use serde::Serialize;
+
+/// Weighted samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Weighted {
+    /// Weights, which sum to 1, in the order of the samples.
+    #[serde(skip)]
+    pub weights: Vec<f64>,
+    /// Shape of the tail of the weights; none of fewer than 21 samples, and infinite if no sample has a density.
+    pub pareto_k: Option<f64>,
+    /// The largest k at which the weights of so many samples can be trusted.
+    pub largest_good_k: f64,
+    /// As many equally weighted samples would tell as much: 1 / sum of squared weights.
+    pub effective_samples: f64,
+    /// The logarithm of the integral of the density, and its standard error.
+    pub log_evidence: f64,
+    pub log_evidence_error: f64,
+}
+
+impl Weighted {
+    /// Of samples with these log-densities, up to a common term, under the target and under the model that drew them. A
+    /// sample that the target has no density for (-inf) gets no weight.
+    pub(crate) fn of(target: &[f64], model: &[f64]) -> Self {
+        let logs: Vec<f64> = target.iter().zip(model).map(|(t, m)| t - m).collect();
+        let n = logs.len().max(1) as f64;
+        let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // The largest k at which errors fall with the number of samples as fast as they should.
+        let largest_good_k = (1.0 - 1.0 / n.log10()).min(0.7);
+        if !largest.is_finite() {
+            return Self {
+                weights: vec![0.0; logs.len()],
+                pareto_k: Some(f64::INFINITY),
+                largest_good_k,
+                effective_samples: 0.0,
+                log_evidence: f64::NEG_INFINITY,
+                log_evidence_error: f64::INFINITY,
+            };
+        }
+        let mut weights: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
+        let pareto_k = smooth(&mut weights);
+        let mean = weights.iter().sum::<f64>() / n;
+        let variance = weights.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        weights.iter_mut().for_each(|w| *w /= n * mean);
+        let effective_samples = 1.0 / weights.iter().map(|w| w * w).sum::<f64>();
+        Self {
+            weights,
+            pareto_k,
+            largest_good_k,
+            effective_samples,
+            log_evidence: mean.ln() + largest,
+            log_evidence_error: (variance / n).sqrt() / mean,
+        }
+    }
+
+    /// Whether the weights say anything.
+    pub(crate) fn is_good(&self) -> bool {
+        // Too few samples to tell are not good either.
+        self.pareto_k.is_some_and(|k| k <= self.largest_good_k)
+    }
+
+    /// Numbers of `count` samples with equal weights: systematic resampling, which takes each as often as its weight says,
+    /// but for less than one. `at` from 0 to 1 is where it begins.
+    pub(crate) fn resample(&self, count: usize, at: f64) -> Vec<usize> {
+        let (mut chosen, mut sum, mut next) = (Vec::with_capacity(count), 0.0, at / count as f64);
+        for (number, weight) in self.weights.iter().enumerate() {
+            sum += weight;
+            while next < sum && chosen.len() < count {
+                chosen.push(number);
+                next += 1.0 / count as f64;
+            }
+        }
+        // The sum may be a little less than 1.
+        let last = chosen.last().copied().unwrap_or(0);
+        chosen.resize(count, last);
+        chosen
+    }
+}
+
+/// Fewest weights of a tail.
+const FEWEST: usize = 5;
+
+/// Puts quantiles of a fitted distribution in place of the largest weights, none of them larger than the largest; returns
+/// its shape k.
+fn smooth(weights: &mut [f64]) -> Option<f64> {
+    let n = weights.len();
+    let tail = (0.2 * n as f64).min(3.0 * (n as f64).sqrt()).ceil() as usize;
+    if tail < FEWEST || tail >= n {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&a, &b| weights[a].total_cmp(&weights[b]));
+    let cut = weights[order[n - tail - 1]];
+    let tail = &order[n - tail..];
+    let above: Vec<f64> = tail.iter().map(|&place| weights[place] - cut).collect();
+    let largest = weights[order[n - 1]];
+    // All the same: nothing sticks out.
+    if above[above.len() - 1] <= 1e-12 * largest {
+        return Some(f64::NEG_INFINITY);
+    }
+    let (k, scale) = fit(&above);
+    for (place, &number) in tail.iter().enumerate() {
+        let share = (place as f64 + 0.5) / tail.len() as f64;
+        weights[number] = (cut + quantile(share, k, scale)).min(largest);
+    }
+    Some(k)
+}
+
+/// The quantile of a generalised Pareto distribution of shape k.
+fn quantile(share: f64, k: f64, scale: f64) -> f64 {
+    if k.abs() < 1e-9 { -scale * (-share).ln_1p() } else { scale * (-k * (-share).ln_1p()).exp_m1() / k }
+}
+
+/// Shape and scale of a generalised Pareto distribution for sorted values above 0 (Zhang and Stephens 2009), the shape drawn
+/// towards 1/2 as if ten more values had it.
+fn fit(sorted: &[f64]) -> (f64, f64) {
+    let n = sorted.len();
+    let grid = 30 + (n as f64).sqrt() as usize;
+    let quarter = sorted[((n as f64 / 4.0 + 0.5) as usize).clamp(1, n) - 1].max(f64::MIN_POSITIVE);
+    let mean_log = |b: f64| sorted.iter().map(|x| (-b * x).ln_1p()).sum::<f64>() / n as f64;
+    let candidates: Vec<f64> = (1..=grid)
+        .map(|j| 1.0 / sorted[n - 1] + (1.0 - (grid as f64 / (j as f64 - 0.5)).sqrt()) / (3.0 * quarter))
+        .collect();
+    let likelihood = |b: f64| {
+        let k = mean_log(b);
+        n as f64 * ((-b / k).ln() - k - 1.0)
+    };
+    let likelihoods: Vec<f64> = candidates.iter().map(|&b| likelihood(b)).collect();
+    let highest = likelihoods.iter().copied().filter(|l| l.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+    let (mut sum, mut weighted) = (0.0, 0.0);
+    for (b, likelihood) in candidates.iter().zip(&likelihoods).filter(|(_, l)| l.is_finite()) {
+        let weight = (likelihood - highest).exp();
+        sum += weight;
+        weighted += weight * b;
+    }
+    let b = weighted / sum;
+    let k = mean_log(b);
+    let n = n as f64;
+    ((k * n + 10.0 * 0.5) / (n + 10.0), -k / b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Counter, Stream};
+
+    /// Samples of N(0, s^2) weighted for N(0, 1), whose integral is 1.
+    fn weighted(s: f64, n: usize, seed: u64) -> Weighted {
+        let mut rng = Counter::new(seed, Stream::Data, 0, 0);
+        let x: Vec<f64> = (0..n / 2).flat_map(|_| rng.normal_pair()).map(|z| z * s).collect();
+        let target: Vec<f64> = x.iter().map(|x| -0.5 * x * x).collect();
+        let model: Vec<f64> = x.iter().map(|x| -0.5 * (x / s).powi(2) - s.ln()).collect();
+        Weighted::of(&target, &model)
+    }
+
+    #[test]
+    fn a_wider_model_is_corrected_and_a_far_narrower_one_is_refused() {
+        let wide = weighted(1.3, 4000, 1);
+        assert!(wide.is_good() && wide.effective_samples > 3000.0, "{wide:?}");
+        let narrow = weighted(0.3, 4000, 1);
+        assert!(!narrow.is_good(), "{:?}", narrow.pareto_k);
+        let same = weighted(1.0, 4000, 1);
+        assert!(same.is_good() && (same.effective_samples - 4000.0).abs() < 1e-6, "{same:?}");
+    }
+
+    #[test]
+    fn the_evidence_is_within_its_error() {
+        let off = (0..200).filter(|&seed| {
+            let w = weighted(1.3, 2000, seed);
+            w.log_evidence.abs() > 2.0 * w.log_evidence_error
+        });
+        let off = off.count();
+        assert!((2..=20).contains(&off), "{off} of 200 beyond two standard errors");
+    }
+
+    /// Quantiles of a known distribution give its shape back.
+    #[test]
+    fn shapes_of_tails_are_found() {
+        for k in [-0.3, 0.0, 0.4, 0.9] {
+            let values: Vec<f64> = (0..4000).map(|i| quantile((f64::from(i) + 0.5) / 4000.0, k, 2.0)).collect();
+            let (found, scale) = fit(&values);
+            assert!((found - k).abs() < 0.03 && (scale - 2.0).abs() < 0.1, "{k}: {found} {scale}");
+        }
+    }
+
+    #[test]
+    fn resampling_takes_each_by_its_weight() {
+        let weighted = Weighted::of(&[0.0, 2f64.ln(), f64::NEG_INFINITY, 0.0], &[0.0; 4]);
+        assert_eq!(weighted.resample(8, 0.5), [0, 0, 1, 1, 1, 1, 3, 3]);
+        assert_eq!(Weighted::of(&[f64::NEG_INFINITY; 3], &[0.0; 3]).is_good(), false);
+    }
+}

@@ -1,0 +1,117 @@
+//! Whether a posterior, or a density, can be trusted: tests on rows that the model was not trained on.
+//!
+//! Each test has a null hypothesis that holds exactly if the model is right, a p-value under it, and a size of the effect
+//! in words. What they compare:
+//!
+//! | file | what is uniform, or standard normal, if the model is right |
+//! |---|---|
+//! | [`ranks`] | the rank of the truth among samples of its posterior: of each column by itself (simulation-based calibration), by the density (expected coverage), by the distance from random points (TARP) |
+//! | [`latents`] | z of held-out rows: each column, `|z|^2`, pairs, and in dependence on the conditions |
+//! | [`neighbours`] | how often the nearest neighbours of a sample are samples, too (a classifier two-sample test) |
+//! | [`uniform`] | the exact test, and bands for pictures |
+//!
+//! [`Diagnosis`] holds them together; several tests at once are corrected for by Holm's method.
+
+pub(crate) mod importance;
+pub(crate) mod latents;
+pub(crate) mod model;
+pub(crate) mod neighbours;
+pub(crate) mod ranks;
+pub(crate) mod uniform;
+
+use serde::Serialize;
+
+/// One test of a model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Test {
+    /// What is tested, in a few words.
+    pub name: String,
+    /// Which test it is.
+    pub kind: Kind,
+    /// How large the effect is; see [`Test::says`].
+    pub statistic: f64,
+    /// The chance of a deviation as large, if the model is right.
+    pub p_value: f64,
+    /// The same with regard to all tests of a diagnosis together.
+    pub adjusted_p_value: f64,
+    /// What was found, for people.
+    pub says: String,
+}
+
+/// What a test looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Ranks of a column.
+    Calibration,
+    /// Ranks by density.
+    Coverage,
+    /// Ranks by the distance from random points.
+    Tarp,
+    /// A column of z.
+    Latent,
+    /// `|z|^2`.
+    Norm,
+    /// Pairs of columns of z.
+    Pairs,
+    /// Columns of z and conditions.
+    Conditions,
+    /// Two samples told apart.
+    TwoSample,
+}
+
+impl Test {
+    pub(crate) fn new(name: impl Into<String>, kind: Kind, statistic: f64, p_value: f64, says: String) -> Self {
+        // What is no number fails.
+        let p_value = if p_value.is_nan() { 0.0 } else { p_value.clamp(0.0, 1.0) };
+        Self { name: name.into(), kind, statistic, p_value, adjusted_p_value: p_value, says }
+    }
+}
+
+/// Tests of one model, corrected for their number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Diagnosis {
+    /// The tests.
+    pub tests: Vec<Test>,
+    /// The smallest adjusted p-value; 1 without tests.
+    pub p_value: f64,
+}
+
+/// The adjusted p-value below which a diagnosis speaks against a model, unless the user names another.
+pub(crate) const LEVEL: f64 = 0.05;
+
+impl Diagnosis {
+    /// Adjusts the p-values (Holm 1979): whatever the dependence of the tests, a model that is right is found wrong with a
+    /// chance of at most the level.
+    pub(crate) fn of(mut tests: Vec<Test>) -> Self {
+        let mut order: Vec<usize> = (0..tests.len()).collect();
+        order.sort_by(|&a, &b| tests[a].p_value.total_cmp(&tests[b].p_value));
+        let mut largest: f64 = 0.0;
+        for (place, &test) in order.iter().enumerate() {
+            largest = largest.max((tests[test].p_value * (order.len() - place) as f64).min(1.0));
+            tests[test].adjusted_p_value = largest;
+        }
+        let p_value = tests.iter().map(|test| test.adjusted_p_value).fold(1.0, f64::min);
+        Self { tests, p_value }
+    }
+
+    /// The tests that speak against the model, the strongest first.
+    pub(crate) fn rejected(&self, level: f64) -> Vec<&Test> {
+        let mut rejected: Vec<&Test> = self.tests.iter().filter(|test| test.adjusted_p_value < level).collect();
+        rejected.sort_by(|a, b| a.p_value.total_cmp(&b.p_value));
+        rejected
+    }
+}
+
+/// The smallest of several p-values as one: the chance that one of `count` independent ones is as small (Šidák).
+fn smallest_of(p_value: f64, count: usize) -> f64 {
+    -f64::exp_m1(count as f64 * f64::ln_1p(-p_value))
+}
+
+/// Two-sided p-value of a standard normal.
+fn two_sided(z: f64) -> f64 {
+    statrs::function::erf::erfc(z.abs() / std::f64::consts::SQRT_2)
+}
+
+#[cfg(test)]
+mod tests;

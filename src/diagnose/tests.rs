@@ -1,0 +1,168 @@
+//! Planted faults on problems whose posterior is known.
+
+use super::ranks::{Posterior, ranks};
+use super::*;
+use crate::error::Result;
+use crate::rng::{Counter, Stream};
+
+/// x ~ N(0, 1) in two columns, y = x + noise of deviation 1: x given y is N(y / 2, 1 / 2). What the posterior says is off by
+/// some fault.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    None,
+    /// By so many posterior deviations, in the first column.
+    Shifted(f64),
+    /// The deviations times so much.
+    Scaled(f64),
+    /// Correlation of the columns where there is none: an ellipse that lies aslant.
+    Rotated(f64),
+    /// Truths come from two modes, six deviations apart, of which the posterior knows one, but for this share of them.
+    Dropped(f64),
+}
+
+struct Known {
+    fault: Fault,
+    truths: Vec<f32>,
+    y: Vec<f32>,
+    seed: u64,
+}
+
+const DEVIATION: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+impl Known {
+    fn new(fault: Fault, rows: usize, seed: u64) -> Self {
+        let mut rng = Counter::new(seed, Stream::Data, 0, 0);
+        let (mut truths, mut y) = (Vec::new(), Vec::new());
+        for _ in 0..rows {
+            let (x, e) = (rng.normal_pair(), rng.normal_pair());
+            let mode = match fault {
+                Fault::Dropped(share) if rng.uniform(0.0, 1.0) < share => 6.0 * DEVIATION,
+                _ => 0.0,
+            };
+            truths.extend([(x[0] + mode) as f32, x[1] as f32]);
+            y.extend([(x[0] + e[0]) as f32, (x[1] + e[1]) as f32]);
+        }
+        Self { fault, truths, y, seed }
+    }
+
+    fn middle(&self, row: usize) -> [f64; 2] {
+        let shift = if let Fault::Shifted(by) = self.fault { by * DEVIATION } else { 0.0 };
+        [f64::from(self.y[2 * row]) / 2.0 + shift, f64::from(self.y[2 * row + 1]) / 2.0]
+    }
+
+    fn scale(&self) -> f64 {
+        DEVIATION * if let Fault::Scaled(by) = self.fault { by } else { 1.0 }
+    }
+
+    fn correlation(&self) -> f64 {
+        if let Fault::Rotated(by) = self.fault { by } else { 0.0 }
+    }
+
+    /// x to z, and back.
+    fn z(&self, row: usize, x: &[f32]) -> [f64; 2] {
+        let (m, s, r) = (self.middle(row), self.scale(), self.correlation());
+        let [a, b] = [(f64::from(x[0]) - m[0]) / s, (f64::from(x[1]) - m[1]) / s];
+        [a, (b - r * a) / (1.0 - r * r).sqrt()]
+    }
+
+    fn latents(&self) -> Vec<f32> {
+        self.truths.chunks_exact(2).enumerate().flat_map(|(row, x)| self.z(row, x)).map(|z| z as f32).collect()
+    }
+}
+
+impl Posterior for Known {
+    fn columns(&self) -> usize {
+        2
+    }
+
+    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>> {
+        let (s, r) = (self.scale(), self.correlation());
+        let of = |row: usize| {
+            let mut rng = Counter::for_row(self.seed, Stream::Latent, row as u64);
+            let m = self.middle(row);
+            (0..n).flat_map(move |_| {
+                let [a, b] = rng.normal_pair();
+                [(m[0] + s * a) as f32, (m[1] + s * (r * a + (1.0 - r * r).sqrt() * b)) as f32]
+            })
+        };
+        Ok((first..first + conditions).flat_map(of).collect())
+    }
+
+    fn log_prob(&self, first: usize, conditions: usize, rows: &[f32]) -> Result<Vec<f32>> {
+        let each = rows.len() / conditions / 2;
+        let of = |(place, x): (usize, &[f32])| {
+            let [a, b] = self.z(first + place / each, x);
+            (-0.5 * (a * a + b * b)) as f32
+        };
+        Ok(rows.chunks_exact(2).enumerate().map(of).collect())
+    }
+}
+
+/// All tests of a posterior on `rows` held-out rows.
+fn diagnose(fault: Fault, rows: usize, seed: u64) -> Diagnosis {
+    let known = Known::new(fault, rows, seed);
+    let names = ["a", "b"].map(String::from);
+    // The truths of other rows.
+    let points: Vec<f32> = (0..rows).flat_map(|row| known.truths[(row + 1) % rows * 2..][..2].to_vec()).collect();
+    let ranks = ranks(&known, &known.truths, &points, &[1.0, 1.0], 200, seed, &mut |_| Ok(())).unwrap();
+    let mut tests = ranks.tests(&names);
+    tests.extend(latents::tests(&known.latents(), 2, &known.y, &names));
+    Diagnosis::of(tests)
+}
+
+/// The share of seeds in which the fault is found.
+fn power(fault: Fault, rows: usize, seeds: u64) -> f64 {
+    (0..seeds).filter(|&seed| diagnose(fault, rows, seed).p_value < LEVEL).count() as f64 / seeds as f64
+}
+
+#[test]
+fn planted_faults_are_found_and_exact_posteriors_are_not_rejected() {
+    for (fault, least, most) in [
+        (Fault::None, 0.0, 0.05),
+        (Fault::Shifted(0.3), 0.95, 1.0),
+        (Fault::Scaled(1.3), 0.95, 1.0),
+        (Fault::Scaled(1.0 / 1.3), 0.95, 1.0),
+        (Fault::Rotated(0.3), 0.95, 1.0),
+        (Fault::Dropped(0.3), 0.95, 1.0),
+    ] {
+        let found = power(fault, 500, 100);
+        eprintln!("{fault:?}: found in {:.0} % of seeds", 100.0 * found);
+        assert!((least..=most).contains(&found), "{fault:?}: {found}");
+    }
+}
+
+#[test]
+fn the_test_that_speaks_names_the_fault() {
+    let first = |fault| diagnose(fault, 500, 3).rejected(LEVEL).first().map(|test| (test.kind, test.says.clone()));
+    let says = |fault| first(fault).map(|(_, says)| says).unwrap_or_default();
+    assert_eq!(first(Fault::None), None);
+    assert!(diagnose(Fault::Shifted(0.5), 500, 3).tests[0].says.contains("0.5"), "{}", says(Fault::Shifted(0.5)));
+    let rotated = diagnose(Fault::Rotated(0.5), 500, 3);
+    assert!(rotated.rejected(LEVEL).iter().any(|test| test.kind == Kind::Pairs), "{rotated:?}");
+}
+
+#[test]
+fn two_samples_of_one_distribution_are_not_told_apart() {
+    let sample = |seed, shift: f32| -> Vec<f32> {
+        let mut rng = Counter::new(seed, Stream::Data, 0, 0);
+        (0..400).flat_map(|_| rng.normal_pair().map(|v| v as f32 + shift)).collect()
+    };
+    let p = |shift, seed| {
+        neighbours::test("two", &sample(seed, 0.0), &sample(seed + 1000, shift), 2, &[1.0, 1.0], 1).p_value
+    };
+    let wrong = (0..40).filter(|&seed| p(0.0, seed) < 0.05).count();
+    assert!(wrong <= 6, "{wrong} of 40");
+    assert!((0..5).all(|seed| p(0.4, seed) < 1e-3));
+}
+
+#[test]
+fn holm_adjusts_by_the_number_of_tests_that_are_left() {
+    let test = |p| Test::new("", Kind::Norm, 0.0, p, String::new());
+    let diagnosis = Diagnosis::of([0.01, 0.04, 0.03, f64::NAN].map(test).to_vec());
+    let adjusted: Vec<f64> = diagnosis.tests.iter().map(|test| test.adjusted_p_value).collect();
+    for (got, want) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.0]) {
+        approx::assert_abs_diff_eq!(*got, want, epsilon = 1e-12);
+    }
+    assert_eq!((diagnosis.p_value, diagnosis.rejected(0.05).len()), (0.0, 2));
+    assert_eq!(Diagnosis::of(Vec::new()).p_value, 1.0);
+}
