@@ -42,7 +42,7 @@ Examples:
 /// Exit code below `--fail-below`.
 const FAILED: u8 = 5;
 /// The chance of the bands in pictures.
-const BAND: f64 = 0.95;
+const BAND: f64 = 1.0 - LEVEL;
 /// Most panels of a picture.
 const PANELS: usize = 24;
 
@@ -52,8 +52,11 @@ const PANELS: usize = 24;
 pub(super) struct Diagnose {
     /// Run folder, model file or checkpoint
     run: PathBuf,
+    /// Table: .csv, .npy or text [default: the rows that RUN held out]
+    #[arg(value_name = "DATA")]
+    data: Option<PathBuf>,
     #[command(flatten)]
-    data: Option<model::Data>,
+    parts: model::Parts,
     /// All rows of the table, those that the model was trained on too
     #[arg(long)]
     all: bool,
@@ -104,7 +107,10 @@ impl Diagnose {
         self.check()?;
         let flow = model::load(&self.run, &self.device)?;
         let rows = match &self.data {
-            Some(data) => HeldOut::of_table(&flow, data, self.all, self.rows)?,
+            Some(path) => {
+                let data = model::Data { path: path.clone(), parts: self.parts.clone() };
+                HeldOut::of_table(&flow, &data, self.all, self.rows)?
+            }
             None if self.run.is_dir() => HeldOut::of_run(&flow, &self.run, &run::settings_of(&self.run)?, self.rows)?,
             None => {
                 return Err(
@@ -177,7 +183,7 @@ impl Diagnose {
             }
             None => None,
             Some(path) => {
-                let table = model::observations(flow, path, &self.layout())?;
+                let table = model::observations(flow, path, &self.parts.layout)?;
                 if table.rows != 1 && self.reference.is_some() {
                     let what = format!("has {} rows; --reference is of the posterior of one", table.rows);
                     return Err(Error::config("--observed", what));
@@ -187,12 +193,8 @@ impl Diagnose {
             }
         };
         let Some(path) = &self.reference else { return Ok(None) };
-        let reference = model::samples(flow, path, &self.layout())?;
+        let reference = model::samples(flow, path, &self.parts.layout)?;
         against(flow, &observed.unwrap_or_default(), reference.values(), self.seed).map(Some)
-    }
-
-    fn layout(&self) -> super::layout::LayoutArgs {
-        self.data.as_ref().map(|data| data.layout.clone()).unwrap_or_default()
     }
 }
 

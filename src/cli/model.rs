@@ -28,6 +28,13 @@ pub(super) struct Data {
     /// Table: .csv, .npy or text (.txt, .tsv, .dat)
     #[arg(value_name = "DATA")]
     pub(super) path: PathBuf,
+    #[command(flatten)]
+    pub(super) parts: Parts,
+}
+
+/// Which columns of a table are the model's.
+#[derive(Args, Clone)]
+pub(super) struct Parts {
     /// Columns of the table that are the model's, by name or number, in the model's order where they have other names
     /// [default: by name, else all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -64,7 +71,7 @@ pub(super) fn one_each(y: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 impl Data {
     /// The files that are read.
     pub(super) fn inputs(&self) -> Vec<&Path> {
-        let given = self.given.as_deref().map(Path::new).filter(|path| is_file(path));
+        let given = self.parts.given.as_deref().map(Path::new).filter(|path| is_file(path));
         std::iter::once(self.path.as_path()).chain(given).collect()
     }
 
@@ -92,13 +99,13 @@ impl Data {
         let (path, names) = (&self.path, flow.columns());
         let spec = flow.spec();
         let (dim, cond_dim) = (spec.dim as usize, spec.cond_dim as usize);
-        let layout = self.layout.settings();
-        let of_given = match &self.given {
+        let layout = self.parts.layout.settings();
+        let of_given = match &self.parts.given {
             Some(given) if spec.kind == Kind::Flow => return Err(no_conditions(given)),
             Some(given) if !is_file(Path::new(given)) => Some(Columns::of_text(given).0),
             _ => None,
         };
-        let x = match (&self.columns, &of_given) {
+        let x = match (&self.parts.columns, &of_given) {
             (Some(columns), _) if columns.len() != dim => {
                 let what = format!("the model has {dim} columns, {} are named", columns.len());
                 return Err(Error::config(COLUMNS, what));
@@ -123,7 +130,7 @@ impl Data {
             return Err(Error::format(path, what));
         }
         note(&x, path);
-        let y = match (&self.given, of_given) {
+        let y = match (&self.parts.given, of_given) {
             _ if spec.kind == Kind::Flow => return Ok(Tables { x, y: None }),
             (_, Some(columns)) if columns.len() != cond_dim => {
                 let what = format!("{} are named", columns.len());
@@ -150,12 +157,12 @@ impl Data {
 impl Data {
     /// DATA as conditions alone, which may be outside of the bounds that the model knows.
     pub(super) fn conditions_for(&self, flow: &Flow) -> Result<Table> {
-        match (&self.given, &self.columns) {
+        match (&self.parts.given, &self.parts.columns) {
             (Some(_), _) => Err(Error::config(GIVEN, "is not needed: DATA holds the conditions here; leave it out")),
             (None, Some(_)) => {
                 Err(Error::config(COLUMNS, "is for columns of x; DATA holds conditions here; leave it out"))
             }
-            (None, None) => table_of_conditions(flow, &self.path, &self.layout.settings()),
+            (None, None) => table_of_conditions(flow, &self.path, &self.parts.layout.settings()),
         }
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct Diagnosis {
 }
 
 /// The adjusted p-value below which a diagnosis speaks against a model, unless the user names another.
-pub(crate) const LEVEL: f64 = 0.05;
+pub(crate) const LEVEL: f64 = 0.01;
 
 impl Diagnosis {
     /// Adjusts the p-values (Holm 1979): whatever the dependence of the tests, a model that is right is found wrong with a

@@ -102,13 +102,15 @@ fn chance_within(bands: &Bands) -> f64 {
         before = at;
         let mut next = vec![0.0; (ceiling + 1).saturating_sub(first)];
         // Poisson chances without e^-rate, which is part of the scale.
-        let ratios = (1..next.len()).map(|k| rate / k as f64);
-        let terms: Vec<f64> = std::iter::once(1.0)
-            .chain(ratios.scan(1.0, |term, ratio| {
-                *term *= ratio;
-                Some(*term)
-            }))
-            .collect();
+        let mut terms = vec![1.0];
+        for k in 1..next.len() {
+            let term = terms[k - 1] * rate / k as f64;
+            // The others are less than what is rounded away.
+            if term < 1e-25 && k as f64 > rate {
+                break;
+            }
+            terms.push(term);
+        }
         scale -= rate;
         for (j, chance) in chances.iter().enumerate() {
             for (sum, term) in next.iter_mut().skip(j).zip(&terms) {

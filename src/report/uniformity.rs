@@ -49,7 +49,7 @@ pub(crate) fn uniformity(path: &Path, title: &str, all: &[Uniform], band: impl F
             page,
             width - 16.0,
             34.0,
-            &[("95 % of right models are within", GREY), ("this one", BLUE), ("rejected", RED)],
+            &[("99 % of right models are within", GREY), ("this one", BLUE), ("rejected", RED)],
         );
         for (number, one) in all.iter().enumerate() {
             let x = GAP[0] + (number % across) as f64 * (SIZE[0] + GAP[0]);

@@ -80,7 +80,7 @@ fn stopped_run() -> Place {
 
 #[test]
 fn damaged_run_folders_are_answered() {
-    const TIMES: usize = 60;
+    const TIMES: usize = 24;
     let (place, mut chance) = (stopped_run(), Chance::new());
     let checkpoints = place.names("run/checkpoints").into_iter().map(|name| format!("checkpoints/{name}"));
     let files: Vec<String> = ["config.toml", "manifest.json", "metrics.csv", "model.safetensors"]
@@ -124,7 +124,8 @@ fn after(place: &Place, limit: &str, line: &str) -> Done {
 fn little_memory_is_an_error() {
     let place = stopped_run();
     // 7 MB: 600,000 rows of three columns.
-    let rows: Vec<u8> = (0..600_000 * 3u32).flat_map(|i| ((i * 7919 % 10_007) as f32 / 1e4).to_le_bytes()).collect();
+    let rows: Vec<u8> =
+        (0..600_000 * 3u32).flat_map(|i| ((i64::from(i) * 7919 % 10_007) as f32 / 1e4).to_le_bytes()).collect();
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, 3), }}", rows.len() / 12);
     let header = format!("{header:<117}\n");
     place.write("large.npy", [b"\x93NUMPY\x01\x00\x76\x00", header.as_bytes(), &rows].concat());

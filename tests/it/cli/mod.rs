@@ -14,4 +14,5 @@ mod regression;
 mod resume;
 mod settings;
 mod tool;
+mod trust;
 mod uci;

@@ -1,0 +1,121 @@
+//! Can a posterior be trusted, and what corrects it: `diagnose` and `correct`. And tables of an unusual layout.
+
+use std::fmt::Write as _;
+
+use crate::cli::tool::Place;
+
+/// x ~ N(0, 1), y = x + noise of deviation 1: x given y is N(y / 2, 1 / 2). Normal numbers by the sum of twelve uniform ones.
+fn gaussian(place: &Place, name: &str, rows: usize, shift: f64) {
+    let mut state = 7u64 + rows as u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    let mut text = "x,y\n".to_owned();
+    for _ in 0..rows {
+        let (x, e) = (normal(), normal());
+        writeln!(text, "{:.5},{:.5}", x + shift, x + e).unwrap();
+    }
+    place.write(name, text);
+}
+
+const SMALL: &str = "--device cpu --epochs 3 --set model.width=8 --set model.blocks=2";
+
+fn report(place: &Place, folder: &str) -> serde_json::Value {
+    serde_json::from_str(&place.text(format!("{folder}/diagnostics.json"))).expect("JSON")
+}
+
+#[test]
+fn a_posterior_is_diagnosed() {
+    let place = Place::new();
+    gaussian(&place, "table.csv", 3000, 0.0);
+    place.line(&format!("train table.csv --given y --set model.kind=hint {SMALL} --out run")).good();
+    let done = place.line("diagnose run --samples 200 --device cpu").good();
+    for name in ["calibration of x", "expected coverage", "TARP", "latent column 1", "latent vectors given y"] {
+        assert!(done.stdout.contains(name), "no {name} in {}", done.stdout);
+    }
+    let first = report(&place, "run/diagnosis");
+    assert_eq!(first["rows"], 300);
+    assert!(first["verdict"].as_str().unwrap().contains("nothing speaks against"), "{first}");
+    assert!(place.read("run/diagnosis/calibration.png").starts_with(b"\x89PNG"));
+    assert!(place.text("run/diagnosis/calibration.svg").starts_with("<svg"));
+    // The same numbers again, and others for another seed.
+    place.line("diagnose run --samples 200 --device cpu --out again").good();
+    assert_eq!(first, report(&place, "again"));
+    place.line("diagnose run --samples 200 --device cpu --out other --seed 2").good();
+    assert_ne!(first["p_value"], report(&place, "other")["p_value"]);
+    // Truths that lie elsewhere.
+    gaussian(&place, "shifted.csv", 400, 0.4);
+    let line = "diagnose run shifted.csv --samples 200 --device cpu --out shifted";
+    let done = place.line(&format!("{line} --fail-below 0.001"));
+    assert_eq!(done.code, Some(5), "{}{}", done.stdout, done.stderr);
+    assert!(done.stdout.contains("REJECTED") && done.stdout.contains("speak against this model"), "{}", done.stdout);
+    place.line(line).good();
+    // A model file does not know which rows were held out.
+    place.line("diagnose run/model.safetensors --device cpu").fails(2, &["DATA", "held out"]);
+    place.line("diagnose run --fail-below 2 --device cpu").fails(2, &["--fail-below"]);
+}
+
+#[test]
+fn a_density_is_diagnosed() {
+    let place = Place::new();
+    gaussian(&place, "table.csv", 2000, 0.0);
+    place.line(&format!("train table.csv {SMALL} --out run")).good();
+    let done = place.line("diagnose run --device cpu --json").good();
+    let told: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let kinds: Vec<&str> = told["tests"].as_array().unwrap().iter().map(|t| t["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["two_sample", "latent", "latent", "norm", "pairs"]);
+    assert!(told["p_value"].as_f64().unwrap() > 0.01, "{told}");
+}
+
+#[test]
+fn samples_are_corrected_and_their_evidence_is_known() {
+    let place = Place::new();
+    gaussian(&place, "table.csv", 4000, 0.0);
+    place.line(&format!("train table.csv --given y --set model.kind=hint {SMALL} --out run")).good();
+    place.write("seen.csv", "y\n0.8\n");
+    place.line("sample run --given seen.csv -n 4000 -o drawn.csv --device cpu").good();
+    let drawn: Vec<f64> = place.text("drawn.csv").lines().skip(1).map(|line| line.parse().unwrap()).collect();
+    // log p(y | x) + log p(x).
+    let normal = |z: f64| -0.5 * z * z - 0.5 * std::f64::consts::TAU.ln();
+    let density: Vec<String> = drawn.iter().map(|x| format!("{}", normal(*x) + normal(0.8 - x))).collect();
+    place.write("density.csv", density.join("\n"));
+    let line = "correct run drawn.csv --given seen.csv --log-density density.csv --device cpu";
+    let done = place.line(&format!("{line} -o corrected.csv")).good();
+    // p(y) is that of N(0, 2).
+    let want = -0.25 * 0.8f64.powi(2) - 0.5 * (2.0 * std::f64::consts::TAU).ln();
+    let told: f64 = done.stdout.split("log-evidence ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((told - want).abs() < 0.02, "{told}, not {want}: {}", done.stdout);
+    let rows: Vec<Vec<f64>> = place
+        .text("corrected.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect())
+        .collect();
+    let mean: f64 = rows.iter().map(|row| row[0] * row[1]).sum();
+    assert!((mean - 0.4).abs() < 0.05 && (rows.iter().map(|row| row[1]).sum::<f64>() - 1.0).abs() < 1e-3, "{mean}");
+    place.line(&format!("{line} --resample 100 -o few.npy")).good();
+    // Of a density that is elsewhere, the weights are not to be trusted.
+    let far: Vec<String> = drawn.iter().map(|x| format!("{}", normal((x - 6.0) / 0.3))).collect();
+    place.write("density.csv", far.join("\n"));
+    let done = place.line(line);
+    assert_eq!(done.code, Some(5), "{}", done.stderr);
+    assert!(done.stderr.contains("not to be trusted"), "{}", done.stderr);
+    place.write("density.csv", "1\n2\n");
+    place.line(line).fails(1, &["density.csv", "4000 samples"]);
+}
+
+#[test]
+fn layouts_may_be_said() {
+    let place = Place::new();
+    place.trained();
+    let rows = [["0,5", "1", "0,25"], ["0,1", "0", "1"], ["2", "1", "0,5"]];
+    let text: Vec<String> = rows.iter().map(|row| row.join("|")).collect();
+    place.write("odd.csv", text.join("\n"));
+    let plain: Vec<String> = text.iter().map(|line| line.replace(',', ".").replace('|', ",")).collect();
+    place.write("plain.csv", format!("a,b,c\n{}\n", plain.join("\n")));
+    let odd = place.line("log-prob run odd.csv --separator bar --decimal comma --header false --device cpu").good();
+    assert_eq!(odd.stdout, place.line("log-prob run plain.csv --device cpu").good().stdout);
+    place.line("log-prob run odd.csv --separator dots --device cpu").fails(2, &["--separator", "comma"]);
+}
