@@ -219,6 +219,7 @@ pub(crate) fn for_affine_tables() -> Config {
     Config {
         model: Model {
             kind: Kind::Flow,
+            latent: None,
             blocks: 8,
             depth: Depth::Full,
             width: Some(64),
@@ -256,6 +257,9 @@ pub(crate) fn for_affine_tables() -> Config {
             average: 0.0,
             noise: 0.003,
             dropout: Some(0.0),
+            latent_loss: None,
+            inverse_loss: None,
+            inverse_from: None,
             shuffle: true,
             seed: 1,
             memory: Memory::Stored,
@@ -286,6 +290,22 @@ pub(crate) fn for_affine_tables() -> Config {
         run: Run { device: "auto".into(), threads: 0, tune: true, out: None, checkpoint_every: None },
         columns: BTreeMap::new(),
     }
+}
+
+/// Settings for a table of any size, and an `inn`.
+pub(crate) fn for_inn_tables() -> Config {
+    let mut config = for_affine_tables();
+    config.model = Model {
+        kind: Kind::Inn,
+        depth: Depth::Levels(0),
+        mixing: Mixing::Permutation,
+        init_sigma: None,
+        ..config.model
+    };
+    config.data.squash = Some(3.0);
+    config.train =
+        Train { epochs: 100, lr: 0.002, clip_norm: 5.0, average: 0.99, patience: 0, keep: Keep::Last, ..config.train };
+    config
 }
 
 /// What settings that are older than splines go on top of: affine couplings without a bound.

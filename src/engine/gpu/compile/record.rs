@@ -2,6 +2,7 @@
 
 mod clip;
 mod fused;
+mod inn;
 mod networks;
 pub(crate) mod reflect;
 
@@ -166,8 +167,8 @@ impl<'a> Recorder<'a> {
                 let fours = conditions.div_ceil(4) + (to.rows - conditions).div_ceil(4);
                 self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(fours)], PHILOX_ITERATIONS, launch)
             }
-            Op::Normal { to } => {
-                let launch = launch::Normal { tile, to: to.first, columns: to.rows };
+            Op::Normal { to, stream, deviation } => {
+                let launch = launch::Normal { tile, to: to.first, columns: to.rows, stream: stream as u32, deviation };
                 self.push(
                     Kernel::Normal,
                     Head::Tile,
@@ -198,9 +199,10 @@ impl<'a> Recorder<'a> {
                 };
                 self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
             }
-            Op::Uncouple { stage: id, x, st } => {
+            Op::Uncouple { stage: id, from, x, st } => {
                 let (stage, tables) = self.stage(id);
-                let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains };
+                let launch =
+                    launch::Uncouple { tile, input: from.first, x: x.first, st: st.first, chains: tables.chains };
                 let iterations = self.maps.iterations(networks::longest(&stage.chains));
                 self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], iterations, launch)
             }
@@ -240,6 +242,9 @@ impl<'a> Recorder<'a> {
                 };
                 let iterations = u64::from(z.rows / 16) + 24;
                 self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], iterations, launch)
+            }
+            Op::SquaredError { .. } | Op::Discrepancy { .. } | Op::TotalLoss { .. } | Op::UncoupleBackward { .. } => {
+                self.of_inn(op)
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let (stage, tables) = self.stage(id);
