@@ -59,7 +59,7 @@ pub(crate) struct Config {
 pub(crate) struct Model {
     /// Kind of model.
     pub kind: Kind,
-    /// L, the number of latent columns of an `inn`; absent: as many as columns of x.
+    /// L, the number of latent columns of an `inn`; absent: as many as x has more columns than y, at least one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latent: Option<u32>,
     /// K, the number of blocks.
@@ -346,7 +346,12 @@ impl Model {
             kind: self.kind,
             dim,
             cond_dim,
-            latent: if self.kind == Kind::Inn { self.latent.unwrap_or(dim) } else { self.latent.unwrap_or(0) },
+            latent: match (self.latent, self.kind) {
+                (Some(latent), _) => latent,
+                // As many as y leaves open, so that there is no padding if y has fewer columns than x.
+                (None, Kind::Inn) => dim.saturating_sub(cond_dim).max(1),
+                (None, _) => 0,
+            },
             blocks: self.blocks,
             depth: self.depth,
             width: self.width.unwrap_or(1),
@@ -397,9 +402,9 @@ impl Model {
 
 impl Train {
     /// Default of `train.latent_loss`.
-    pub(crate) const LATENT_LOSS: f64 = 100.0;
+    pub(crate) const LATENT_LOSS: f64 = 30.0;
     /// Default of `train.inverse_loss`.
-    pub(crate) const INVERSE_LOSS: f64 = 100.0;
+    pub(crate) const INVERSE_LOSS: f64 = 30.0;
     /// Default of `train.inverse_from`.
     pub(crate) const INVERSE_FROM: f64 = 0.1;
 

@@ -1,7 +1,7 @@
 //! An `inn` in the units of its networks: how well it does both ways (docs/model.md, INN), and whether these are inverse
 //! to each other.
 
-use super::programs::Name;
+use super::programs::{Name, PADDING};
 use super::{Flow, Lanes, Losses};
 use crate::engine::Job;
 use crate::error::Result;
@@ -30,7 +30,7 @@ impl Flow {
         let (w, l) = (self.spec().latent_dim() as usize, self.spec().latent as usize);
         let rows = x.len() / n;
         let (y, x) = (self.units_of_conditions().inner(y)?, self.units().given(&[]).inner(x)?);
-        let there = self.columns_through(Name::Forward, &self.beside(rows, &[&x], false), rows)?;
+        let there = self.columns_through(Name::Forward, &self.beside(rows, &[&x], false, &[]), rows)?;
         let back = self.columns_through(Name::Inverse, &there, rows)?;
         let mut squares = vec![0.0; c];
         for (there, y) in there.chunks_exact(w).zip(y.chunks_exact(c)) {
@@ -57,8 +57,12 @@ impl Flow {
             let (count, Lanes { y, x }) = self.split_rows(rows);
             let mut z = vec![0.0; count * self.spec().latent as usize];
             fill_normals(0, Stream::TrainingLatent, part as u32, 0, &mut z);
-            let target = self.beside(count, &[&z, &y], true);
-            let x = self.beside(count, &[&x], false);
+            // Padding as in training: the networks know no other.
+            let mut padding = vec![0.0; count * self.spec().latent_dim() as usize];
+            fill_normals(0, Stream::Padding, part as u32, 0, &mut padding);
+            padding.iter_mut().for_each(|v| *v *= PADDING);
+            let target = self.beside(count, &[&z, &y], true, &padding);
+            let x = self.beside(count, &[&x], false, &padding);
             let job = Job { rows: count, inputs: &[&target, &x], ..Job::default() };
             let losses = self.run(Name::InnGradients(losses), &job)?.swap_remove(0);
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
@@ -78,7 +82,7 @@ impl Flow {
     /// Rows x forth and back.
     pub(super) fn inn_round_trip(&self, x: &[f32], rows: usize) -> Result<Vec<f32>> {
         let (w, n) = (self.spec().latent_dim() as usize, self.spec().dim as usize);
-        let there = self.columns_through(Name::Forward, &self.beside(rows, &[x], false), rows)?;
+        let there = self.columns_through(Name::Forward, &self.beside(rows, &[x], false, &[]), rows)?;
         let values = self.columns_through(Name::Inverse, &there, rows)?;
         Ok(values.chunks_exact(w).flat_map(|row| &row[..n]).copied().collect())
     }
@@ -88,12 +92,13 @@ impl Flow {
         Ok(self.run(way, &Job { rows: count, inputs: &[rows], ..Job::default() })?.swap_remove(0))
     }
 
-    /// Rows of the model's W columns: those of all parts side by side, and zeros before or after them.
-    fn beside(&self, rows: usize, parts: &[&[f32]], padding_first: bool) -> Vec<f32> {
+    /// Rows of the model's W columns: those of all parts side by side, and before or after them columns of `padding`, which
+    /// has W columns or is empty, for zeros.
+    fn beside(&self, rows: usize, parts: &[&[f32]], padding_first: bool, padding_values: &[f32]) -> Vec<f32> {
         let w = self.spec().latent_dim() as usize;
         let widths: Vec<usize> = parts.iter().map(|part| part.len() / rows.max(1)).collect();
         let padding = w - widths.iter().sum::<usize>();
-        let mut all = vec![0.0; rows * w];
+        let mut all = if padding_values.is_empty() { vec![0.0; rows * w] } else { padding_values.to_vec() };
         for (row, to) in all.chunks_exact_mut(w).enumerate() {
             let mut at = if padding_first { padding } else { 0 };
             for (part, width) in parts.iter().zip(&widths) {

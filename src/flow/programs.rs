@@ -14,7 +14,7 @@ use crate::plan::{Kind, Lanes, Plan};
 use crate::program::{MixId, Program};
 use crate::rng::Stream;
 use crate::tape::{Memory, Tape, Then};
-pub(crate) use inn::Losses;
+pub(crate) use inn::{Losses, PADDING};
 
 /// The programs a model can run. Letters as in [`crate::program`]; `y` stands for the conditions of a conditional
 /// model.

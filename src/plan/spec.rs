@@ -35,11 +35,6 @@ impl Kind {
         }
     }
 
-    /// Whether it has conditions y beside x.
-    pub(crate) fn has_conditions(self) -> bool {
-        self != Self::Flow
-    }
-
     /// Whether it has an exact density.
     pub(crate) fn has_density(self) -> bool {
         self != Self::Inn

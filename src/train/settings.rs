@@ -134,7 +134,7 @@ impl TrainConfig {
         if self.keep_last {
             train.keep = Keep::Last;
         }
-        train.batch = self.batch;
+        train.batch = self.batch.or(train.batch);
         train.dropout = self.dropout.or(train.dropout);
         train.decay = self.weight_decay.or(train.decay);
         train.validate().map_err(as_argument)?;

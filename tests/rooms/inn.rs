@@ -1,12 +1,14 @@
 //! The invertible network of Ardizzone et al. 2018: its losses and their gradients against the oracle, on both engines.
 
+use std::ops::ControlFlow;
+
 use crate::rooms::common::compare::{Tolerance, assert_close};
 use crate::rooms::common::oracle::{self, InnLosses, Model};
 use crate::rooms::common::random::random_model;
 use crate::rooms::common::{engines, random::Rng};
 use hintflow::flow::{Losses, ModelFile};
 use hintflow::plan::{ConditionOn, Depth, Kind, Mixing, Plan, Spec};
-use hintflow::{Engine, Flow};
+use hintflow::{Dataset, Engine, Flow, TrainConfig, Trainer};
 
 /// Columns of x, of y, and latent ones; the recursion; rows.
 type Case = ([u32; 3], (ConditionOn, Depth), Mixing, usize);
@@ -137,4 +139,33 @@ fn bits_do_not_depend_on_the_number_of_threads() {
 fn the_oracle_knows_simple_discrepancies() {
     assert!(oracle::mmd(&[0.0, 1.0], &[1.0, 0.0], 1).abs() < 1e-15);
     assert!((oracle::mmd(&[0.0], &[1e9], 1) - 6.0).abs() < 1e-9);
+}
+
+/// x is standard normal in two columns, and y = |x1| with a bit of noise: given y, x1 has two modes.
+fn two_modes(rows: usize) -> [Vec<f32>; 2] {
+    let mut rng = Rng::new(4);
+    let x: Vec<f32> = to_f32(&rng.normals(2 * rows, 1.0));
+    let noise = rng.normals(rows, 0.05);
+    let y = x.chunks_exact(2).zip(noise).map(|(x, noise)| x[0].abs() + noise as f32).collect();
+    [x, y]
+}
+
+/// Ardizzone's INN finds both modes, with equal shares, and leaves x2 as it is.
+#[test]
+fn both_modes_of_a_posterior_are_found() {
+    let [x, y] = two_modes(6000);
+    let data = Dataset::from_rows(&x, 2).conditions(&y, 1).regression(false).build().expect("data");
+    let mut flow = data.inn().width(32).build(&engines::cpu()).expect("a flow");
+    let config = TrainConfig::default().epochs(40).batch(250);
+    Trainer::new(&mut flow, &data, config).expect("a trainer").fit(|_| ControlFlow::Continue(())).expect("a training");
+    for y in [0.5, 1.0] {
+        let x = flow.given(&[y]).expect("a posterior").sample(4000, 1).expect("samples");
+        let first: Vec<f64> = x.chunks_exact(2).map(|x| x[0].into()).collect();
+        let share = |is: &dyn Fn(f64) -> bool| first.iter().filter(|&&v| is(v)).count() as f64 / 4000.0;
+        let (right, near) = (share(&|v| v > 0.0), share(&|v| (v.abs() - f64::from(y)).abs() < 0.25));
+        let second = x.chunks_exact(2).map(|x| f64::from(x[1]).powi(2)).sum::<f64>() / 4000.0;
+        println!("y = {y}: {right:.3} right, {near:.3} near a mode, variance of x2 {second:.3}");
+        // Of a normal x1, a third is as near.
+        assert!((0.3..0.7).contains(&right) && near > 0.6 && (0.4..2.0).contains(&second));
+    }
 }
