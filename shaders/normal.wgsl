@@ -1,11 +1,12 @@
-// Standard normals of the stream `Latent`, by number of the sample within its group. One thread: four columns of one
-// quad of samples.
-struct Launch { tile: TileJob, to: u32, columns: u32 }
+// Normals. Those of the stream `Latent` go by number of the sample within its group; others belong to a training step and
+// go by position in the batch. One thread: four columns of one quad of samples.
+struct Launch { tile: TileJob, to: u32, columns: u32, stream: u32, deviation: f32 }
 var<immediate> launch: Launch;
 @group(0) @binding(0) var<storage, read_write> arena: array<vec4<f32>>;
 
 fn values(sample: u32, column: u32) -> vec4<f32> {
-    let start = vec2<u32>(launch.tile.start_lo, launch.tile.start_hi);
+    var start = vec2<u32>(launch.tile.start_lo, launch.tile.start_hi);
+    if (launch.stream != STREAM_LATENT) { start = vec2<u32>(); }
     var number = add_wide(start, launch.tile.first + sample);
     var step = launch.tile.step;
     if (launch.tile.group_rows > 0u) {
@@ -14,7 +15,8 @@ fn values(sample: u32, column: u32) -> vec4<f32> {
         number = vec2<u32>(number.x % launch.tile.group_rows, 0u);
     }
     let group = group_number(number, (launch.columns + 3u) / 4u, column / 4u);
-    return normals(group, step, STREAM_LATENT, vec2<u32>(launch.tile.seed_lo, launch.tile.seed_hi));
+    let seed = vec2<u32>(launch.tile.seed_lo, launch.tile.seed_hi);
+    return launch.deviation * normals(group, step, launch.stream, seed);
 }
 
 @compute @workgroup_size(64)

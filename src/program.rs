@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::plan::Plan;
+use crate::rng::Stream;
 pub(crate) use compact::compact;
 pub(crate) use shortcuts::{shortcuts, uses};
 
@@ -36,11 +37,15 @@ pub(crate) enum Op {
         /// Number of columns of y, which come first and get no noise.
         conditions: u32,
     },
-    /// Standard normals of the stream `Latent`: `to[c, r]` depends on seed, number of the sample's group, its number
-    /// there, and c only (see [`crate::engine::Job`]).
+    /// Normals: of the stream `Latent` `to[c, r]` depends on seed, number of the sample's group, its number there, and c
+    /// only (see [`crate::engine::Job`]); of others, which belong to training steps, on seed, step, r and c.
     Normal {
-        /// (N, B)
+        /// (any number of columns, B)
         to: Buffer,
+        /// What they are for.
+        stream: Stream,
+        /// Their standard deviation.
+        deviation: f32,
     },
     /// `to = Q from`, or `to = Q^T from` (docs/model.md, Mixing), n the columns of one lane.
     Mix {
@@ -92,11 +97,13 @@ pub(crate) enum Op {
         /// The constant.
         value: f32,
     },
-    /// Inverse of [`Op::Couple`] for given `st`, in place.
+    /// Inverse of [`Op::Couple`] for given `st`.
     Uncouple {
         /// Which stage.
         stage: StageId,
-        /// (N, B), in and out
+        /// (N, B)
+        from: Buffer,
+        /// (N, B); may be `from`
         x: Buffer,
         /// (st_rows, B)
         st: Buffer,
@@ -130,6 +137,54 @@ pub(crate) enum Op {
         d_z: Buffer,
         /// (1, B), written
         d_log_det: Buffer,
+    },
+    /// `loss += weight |from - target|^2` per sample, and `d_from`, the gradient of its mean over the batch.
+    SquaredError {
+        /// (n, B)
+        from: Buffer,
+        /// (n, B), a constant
+        target: Buffer,
+        /// (1, B), added to
+        loss: Buffer,
+        /// (n, B), written
+        d_from: Buffer,
+        /// Factor of this loss.
+        weight: f32,
+    },
+    /// Squared maximum mean discrepancy of two sets of B samples (docs/model.md, INN), times `weight`: adds
+    /// to each sample's loss its share, so that their mean is the whole, and writes the gradient of the first columns of
+    /// `from`. It sees the whole batch at once, however that is cut into tiles.
+    Discrepancy {
+        /// (n, B)
+        from: Buffer,
+        /// (n, B), a constant
+        target: Buffer,
+        /// (1, B), added to
+        loss: Buffer,
+        /// (at most n, B), written
+        d_from: Buffer,
+        /// Factor of this loss.
+        weight: f32,
+    },
+    /// Ends the losses that operations before it have added up; the engine keeps their sum over the batch.
+    TotalLoss {
+        /// (1, B)
+        loss: Buffer,
+    },
+    /// Backward of [`Op::Uncouple`], in stages in which no column has two maps, and all of these are affine.
+    UncoupleBackward {
+        /// Which stage.
+        stage: StageId,
+        /// (N, B), output of the inverse
+        x: Buffer,
+        /// (st_rows, B)
+        st: Buffer,
+        /// (N, B), incoming gradient
+        d_x: Buffer,
+        /// (N, B), written, not `d_x`
+        d_from: Buffer,
+        /// (st_rows, B), written
+        d_st: Buffer,
     },
     /// Backward of [`Op::Couple`].
     CoupleBackward {
@@ -194,6 +249,10 @@ impl Op {
             Self::Uncouple { .. } => "uncouple",
             Self::Walk { .. } => "walk",
             Self::Loss { .. } => "loss",
+            Self::SquaredError { .. } => "squared_error",
+            Self::Discrepancy { .. } => "discrepancy",
+            Self::TotalLoss { .. } => "total_loss",
+            Self::UncoupleBackward { .. } => "uncouple_backward",
             Self::CoupleBackward { .. } => "couple_backward",
             Self::NetworksBackward { .. } => "networks_backward",
             Self::MixBackward { .. } => "mix_backward",
@@ -261,6 +320,11 @@ impl Program {
         let update = self.finish.iter().position(|op| *op == StepOp::Adam);
         self.finish.insert(update.unwrap_or_else(|| unreachable!("only training steps clip")), StepOp::Clip);
         self
+    }
+
+    /// Whether some operation sees the whole batch at once, so that all tiles have to come to it before any goes on.
+    pub(crate) fn couples_samples(&self) -> bool {
+        self.rows.iter().any(|op| matches!(op, Op::Discrepancy { .. }))
     }
 
     /// Whether it leaves gradients of the weights.

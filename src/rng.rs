@@ -64,8 +64,12 @@ pub(crate) enum Stream {
     Particles = 11,
     /// Where systematic resampling begins.
     Resampling = 12,
+    /// Latent vectors of the training steps of an INN, by position in the batch.
+    TrainingLatent = 13,
+    /// Padding of the training steps of an INN, on either side.
+    Padding = 14,
     /// Gaps between ranks of a diagnosis, and labels that it shuffles.
-    Diagnosis = 13,
+    Diagnosis = 15,
 }
 
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

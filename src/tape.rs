@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::{Arena, Buffer};
 use crate::plan::{ConditionOn, Mixing, Plan, Stage};
 use crate::program::{MixId, Op, Program, StageId, StepOp};
+use crate::rng::Stream;
 
 /// What is kept of the activations for the backward pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,8 +67,19 @@ pub(crate) struct Tape {
 /// A map that the backward pass goes through in the other direction.
 #[derive(Clone)]
 enum Map {
-    Mix { mixes: Range<MixId>, from: Buffer, to: Buffer },
+    Mix { mixes: Range<MixId>, transpose: bool, from: Buffer, to: Buffer },
     Couple(Couple),
+    Uncouple(Uncouple),
+}
+
+/// The inverse of a stage, on the way there.
+#[derive(Clone, Copy)]
+struct Uncouple {
+    stage: StageId,
+    from: Buffer,
+    st: Buffer,
+    hidden: [Buffer; 2],
+    x: Buffer,
 }
 
 /// Networks and coupling of a stage.
@@ -119,22 +131,51 @@ impl Tape {
     /// A buffer of that many columns that the caller fills.
     pub(crate) fn input(&mut self, columns: u32) -> Buffer {
         let x = self.arena.alloc(columns);
-        self.inputs.push(x);
+        self.input_to(x);
         x
+    }
+
+    /// Lets the caller fill a buffer, or a part of one.
+    pub(crate) fn input_to(&mut self, to: Buffer) {
+        self.inputs.push(to);
+    }
+
+    /// A buffer of that many columns that operations are to fill: [`Tape::gather_to`], [`Tape::normal_to`].
+    pub(crate) fn buffer(&mut self, columns: u32) -> Buffer {
+        self.arena.alloc(columns)
     }
 
     /// Rows of the current batch, conditions y before x, plus noise on x.
     pub(crate) fn gather(&mut self) -> Buffer {
         let to = self.arena.alloc(self.plan.spec.row_columns());
-        self.ops.push(Op::Gather { to, conditions: self.plan.spec.cond_dim });
+        self.gather_to(to);
         to
     }
 
-    /// Standard normals in that many columns.
+    /// The same in a buffer, or a part of one.
+    pub(crate) fn gather_to(&mut self, to: Buffer) {
+        self.ops.push(Op::Gather { to, conditions: self.plan.spec.cond_dim });
+    }
+
+    /// Standard normals in that many columns, latent vectors of samples.
     pub(crate) fn normal(&mut self, columns: u32) -> Buffer {
         let to = self.arena.alloc(columns);
-        self.ops.push(Op::Normal { to });
+        self.normal_to(to, Stream::Latent, 1.0);
         to
+    }
+
+    /// Normals in a buffer, or a part of one.
+    pub(crate) fn normal_to(&mut self, to: Buffer, stream: Stream, deviation: f32) {
+        if to.rows > 0 {
+            self.ops.push(Op::Normal { to, stream, deviation });
+        }
+    }
+
+    /// Sets a buffer, or a part of one, to zero.
+    pub(crate) fn zero(&mut self, to: Buffer) {
+        if to.rows > 0 {
+            self.ops.push(Op::Fill { to, value: 0.0 });
+        }
     }
 
     /// A log-determinant that starts at zero, (1, B).
@@ -154,7 +195,7 @@ impl Tape {
         for (mix, from, to) in self.mixed(mixes.clone(), from, to) {
             self.ops.push(Op::Mix { mix, transpose, from, to });
         }
-        self.maps.push(Map::Mix { mixes, from, to });
+        self.maps.push(Map::Mix { mixes, transpose, from, to });
         to
     }
 
@@ -196,9 +237,20 @@ impl Tape {
             // They see columns that the stage leaves as they are.
             ConditionOn::Output => {
                 let (st, _) = self.networks(stage, x, given, keep);
-                self.ops.push(Op::Uncouple { stage, x, st });
+                self.ops.push(Op::Uncouple { stage, from: x, x, st });
             }
         }
+    }
+
+    /// Inverse of one stage, for a backward pass to come: of stages in which no networks see what others of them change,
+    /// and of affine maps.
+    pub(crate) fn uncouple_stored(&mut self, stage: StageId, from: Buffer) -> Buffer {
+        assert!(self.memory == Some(Memory::Stored), "an inverse is differentiated with stored activations only");
+        let (st, hidden) = self.networks(stage, from, Buffer::EMPTY, true);
+        let x = self.after(from);
+        self.ops.push(Op::Uncouple { stage, from, x, st });
+        self.maps.push(Map::Uncouple(Uncouple { stage, from, st, hidden, x }));
+        x
     }
 
     /// The networks of one stage; returns st and the hidden activations.
@@ -280,6 +332,45 @@ impl Tape {
         loss
     }
 
+    /// Records `weight |of - target|^2` of some columns of an activation, whose gradients all losses of it together must
+    /// write; adds to the per-sample loss.
+    pub(crate) fn squared_error(&mut self, of: Buffer, columns: Range<u32>, target: Buffer, weight: f32, loss: Buffer) {
+        if columns.is_empty() {
+            return;
+        }
+        let part = |buffer: Buffer| buffer.part(columns.start, columns.end - columns.start);
+        let d_from = part(self.gradient_buffer(of));
+        self.ops.push(Op::SquaredError { from: part(of), target: part(target), loss, d_from, weight });
+    }
+
+    /// Records `weight` times the squared discrepancy between some columns of an activation and of the target; the first
+    /// `wanted` of them get gradients.
+    pub(crate) fn discrepancy(
+        &mut self,
+        of: Buffer,
+        columns: Range<u32>,
+        wanted: u32,
+        target: Buffer,
+        weight: f32,
+        loss: Buffer,
+    ) {
+        let count = columns.end - columns.start;
+        let d_from = self.gradient_buffer(of).part(columns.start, wanted);
+        let [from, target] = [of, target].map(|buffer| buffer.part(columns.start, count));
+        self.ops.push(Op::Discrepancy { from, target, loss, d_from, weight });
+    }
+
+    /// Ends losses that were added up.
+    pub(crate) fn total_loss(&mut self, loss: Buffer) {
+        self.ops.push(Op::TotalLoss { loss });
+    }
+
+    /// Says that nothing depends on an activation but what is recorded as maps.
+    pub(crate) fn no_gradient(&mut self, of: Buffer) {
+        let gradient = self.gradient_buffer(of);
+        self.zero(gradient);
+    }
+
     /// Appends the backward operations of everything recorded so far, last first.
     ///
     /// The gradients of the outputs must have been seeded: by [`Tape::loss`], or by the caller as program inputs
@@ -330,7 +421,29 @@ impl Tape {
                     self.ops.push(Op::NetworksBackward { stage, x: input, given, hidden, d_st, d_hidden, slots, d_x });
                     self.release_gradient(to);
                 }
-                Map::Mix { mixes, from, to } => {
+                Map::Uncouple(Uncouple { stage, from, st, hidden, x }) => {
+                    let d_st = all_d_st.part(0, plan.stages[stage].sum_rows);
+                    let [d_x, d_from] = [x, from].map(|of| self.gradient_buffer(of));
+                    written.remove(&d_x);
+                    assert!(written.insert(d_from), "the gradient of {from:?} would be overwritten");
+                    self.ops.push(Op::UncoupleBackward { stage, x, st, d_x, d_from, d_st });
+                    let d_hidden = self.halves(stage, shared);
+                    let slots = all_slots.part(0, plan.stages[stage].slot_rows);
+                    let given = Buffer::EMPTY;
+                    self.ops.push(Op::NetworksBackward { stage, x, given, hidden, d_st, d_hidden, slots, d_x: d_from });
+                    self.release_gradient(x);
+                }
+                Map::Mix { mixes, transpose: true, from, to } => {
+                    let [d_to, d_from] = [to, from].map(|of| self.gradient_buffer(of));
+                    written.remove(&d_to);
+                    assert!(written.insert(d_from), "the gradient of {from:?} would be overwritten");
+                    assert!(plan.mixes().all(|mix| mix.reflections.is_none()), "the inverse of a trained mixing");
+                    for (mix, from, to) in self.mixed(mixes, d_to, d_from) {
+                        self.ops.push(Op::Mix { mix, transpose: false, from, to });
+                    }
+                    self.release_gradient(to);
+                }
+                Map::Mix { mixes, transpose: false, from, to } => {
                     let input = match memory {
                         Memory::Stored => from,
                         Memory::Reversible => self.mix(mixes.clone(), true, here.unwrap_or(to)),

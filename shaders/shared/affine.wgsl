@@ -40,6 +40,16 @@ fn uncouple_column(chain: Chain, value: vec4<f32>, st: u32) -> vec4<f32> {
     return v;
 }
 
+// Gradient of what the inverse of a map read, of x, which it made; writes those of its parameters.
+fn uncouple_back(link: Link, x: vec4<f32>, d_x: vec4<f32>, st: u32, d_st: u32) -> vec4<f32> {
+    let stride = launch.tile.stride;
+    let s = arena[st + link.first * stride];
+    let back = d_x * exponential(-sigma(s));
+    arena[d_st + link.first * stride] = -(d_x * x) * sigma_derivative(s);
+    arena[d_st + (link.first + link.step) * stride] = -back;
+    return back;
+}
+
 // The node's own map.
 fn uncouple_node(chain: Chain, own: Link, value: vec4<f32>, st: u32) -> vec4<f32> {
     return uncouple(own, value, st);

@@ -122,6 +122,11 @@ fn forward(plan: &Plan, op: &Op) -> Cost {
             }
         }
         Op::Loss { .. } => floats(2 * n + 3),
+        Op::SquaredError { from, .. } => floats(3 * u64::from(from.rows) + 2),
+        // Of the pairs only what a sample reads of its own.
+        Op::Discrepancy { from, d_from, .. } => floats(2 * u64::from(from.rows) + u64::from(d_from.rows) + 2),
+        Op::TotalLoss { .. } => floats(1),
+        Op::UncoupleBackward { stage, .. } => floats(3 * n + 2 * sizes(stage).0),
         Op::CoupleBackward { stage, .. } => floats(3 * n + 2 * sizes(stage).0 + 1),
         Op::NetworksBackward { .. } | Op::MixBackward { .. } => Cost::default(),
     }

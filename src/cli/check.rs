@@ -13,6 +13,7 @@ use crate::{Flow, Result};
 use clap::Args;
 
 mod derivatives;
+mod inn;
 
 use derivatives::{Scales, central_differences, jacobian, log_abs_det};
 
@@ -111,11 +112,12 @@ impl Check {
             writeln!(out, "{}", format!("{what:58} {:>11.3e} {limit:>9}  {verdict}", line.value).trim_end())?;
         }
         writeln!(out)?;
-        for line in words.iter().chain(&density.in_words()) {
+        let of_density = density.as_ref().map(Density::in_words).unwrap_or_default();
+        for line in words.iter().chain(&of_density) {
             writeln!(out, "{}", printable(line))?;
         }
         output::finish(out)?;
-        warn(&density);
+        density.iter().for_each(warn);
         warn_of_shape(&lines);
         Ok(if lines.iter().any(Line::fails) { FAILED } else { 0 })
     }
@@ -143,8 +145,13 @@ fn warn_of_shape(lines: &[Line]) {
 /// How lines about the shape of z begin.
 const DISTANCE: &str = "distance of";
 
-/// The checks of some rows, the shape of z in words, and their densities.
-fn lines(flow: &Flow, looked: &HeldOut) -> Result<(Vec<Line>, Vec<String>, Density)> {
+/// What checks of some rows give: lines, the shape of z in words, and densities if the model has any.
+type Checked = (Vec<Line>, Vec<String>, Option<Density>);
+
+fn lines(flow: &Flow, looked: &HeldOut) -> Result<Checked> {
+    if !flow.spec().kind.has_density() {
+        return inn::lines(flow, looked);
+    }
     let HeldOut { of, x, y, numbers } = looked;
     let (n, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
     let given = flow.given(y)?;
@@ -212,30 +219,12 @@ fn lines(flow: &Flow, looked: &HeldOut) -> Result<(Vec<Line>, Vec<String>, Densi
         ));
     }
     let of_lanes = match flow.spec().kind {
-        Kind::Flow | Kind::Cinn => vec![("z", n, encoded.z)],
+        Kind::Flow | Kind::Cinn | Kind::Inn => vec![("z", n, encoded.z)],
         Kind::Hint => vec![("z_y", c, flow.joint()?.encode(y, x)?.y.z), ("z_x", n, encoded.z)],
     };
     let mut words = Vec::new();
     for (name, columns, z) in of_lanes {
-        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / z.len() as f64;
-        let latent_mean = mean(&mut z.iter().map(|&z| f64::from(z)));
-        let deviation = mean(&mut z.iter().map(|&z| (f64::from(z) - latent_mean).powi(2))).sqrt();
-        lines.push(line(format!("mean of {name} (a good fit: 0)"), latent_mean, Limit::None));
-        lines.push(line(format!("deviation of {name} (a good fit: 1)"), deviation, Limit::None));
-        if let Some(shape) = Shape::of(&z, columns) {
-            let [of_column, of_square] = shape.bounds.map(Limit::Fit);
-            let worst = format!("column {} of {name}", shape.column + 1);
-            lines.push(line(format!("{DISTANCE} {worst} (the worst) from a normal"), shape.distance, of_column));
-            lines.push(line(format!("{DISTANCE} |{name}|^2 from chi-squared"), shape.square, of_square));
-            let [low, middle, high] = shape.quantiles;
-            words.push(format!(
-                "{worst}: 1%, 50% and 99% quantiles {low:.2}, {middle:.2}, {high:.2} (normal: -2.33, 0, 2.33)"
-            ));
-            let [low, middle, high] = shape.squares;
-            words.push(format!(
-                "|{name}|^2: 1%, 50% and 99% quantiles {low:.2}, {middle:.2}, {high:.2} (mean of a good fit: {columns})"
-            ));
-        }
+        shape_of(name, columns, &z, &mut lines, &mut words);
     }
     let scored = Scored { of, which: Which::Posterior, y, x, log_prob: &densities, numbers: Some(numbers) };
     let density = describe(flow, flow.training().as_ref(), scored, samples_to_draw(flow, SAMPLES))?;
@@ -248,7 +237,31 @@ fn lines(flow: &Flow, looked: &HeldOut) -> Result<(Vec<Line>, Vec<String>, Densi
         let farthest = if samples.not_finite > 0 { f64::NAN } else { samples.farthest };
         lines.push(line("how far out the farthest sample is (training rows: 1)".into(), farthest, bound));
     }
-    Ok((lines, words, density))
+    Ok((lines, words, Some(density)))
+}
+
+/// Lines and words about the distribution of latent rows `z` of so many columns.
+fn shape_of(name: &str, columns: usize, z: &[f32], lines: &mut Vec<Line>, words: &mut Vec<String>) {
+    let line = |what: String, value, limit| Line { what, value, limit };
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / z.len() as f64;
+    let latent_mean = mean(&mut z.iter().map(|&z| f64::from(z)));
+    let deviation = mean(&mut z.iter().map(|&z| (f64::from(z) - latent_mean).powi(2))).sqrt();
+    lines.push(line(format!("mean of {name} (a good fit: 0)"), latent_mean, Limit::None));
+    lines.push(line(format!("deviation of {name} (a good fit: 1)"), deviation, Limit::None));
+    if let Some(shape) = Shape::of(z, columns) {
+        let [of_column, of_square] = shape.bounds.map(Limit::Fit);
+        let worst = format!("column {} of {name}", shape.column + 1);
+        lines.push(line(format!("{DISTANCE} {worst} (the worst) from a normal"), shape.distance, of_column));
+        lines.push(line(format!("{DISTANCE} |{name}|^2 from chi-squared"), shape.square, of_square));
+        let [low, middle, high] = shape.quantiles;
+        words.push(format!(
+            "{worst}: 1%, 50% and 99% quantiles {low:.2}, {middle:.2}, {high:.2} (normal: -2.33, 0, 2.33)"
+        ));
+        let [low, middle, high] = shape.squares;
+        words.push(format!(
+            "|{name}|^2: 1%, 50% and 99% quantiles {low:.2}, {middle:.2}, {high:.2} (mean of a good fit: {columns})"
+        ));
+    }
 }
 
 #[cfg(test)]

@@ -49,11 +49,14 @@ impl Decode {
         let flow = model::load(&self.run, &self.device)?;
         let (names, dim, rows) = match &self.given {
             None if flow.spec().kind == Kind::Hint => both_lanes(&flow, &self.latent, &self.layout)?,
-            None if flow.spec().kind == Kind::Cinn => return Err(model::needs_conditions(&flow).into()),
+            None if matches!(flow.spec().kind, Kind::Cinn | Kind::Inn) => {
+                return Err(model::needs_conditions(&flow).into());
+            }
             given => {
                 let y = given.as_deref().map(|path| model::observations(&flow, path, &self.layout)).transpose()?;
                 let dim = flow.spec().dim as usize;
-                let z = model::latent_rows(&self.latent, dim, &self.layout)
+                let columns = if flow.spec().kind == Kind::Inn { flow.spec().latent as usize } else { dim };
+                let z = model::latent_rows(&self.latent, columns, &self.layout)
                     .map_err(|error| both_are_there(&flow, &self.latent, &self.layout, error))?;
                 if let Some(y) = y.as_ref().filter(|y| y.rows != 1 && y.rows != z.rows) {
                     let what = format!("{} rows of conditions for {} latent rows", y.rows, z.rows);

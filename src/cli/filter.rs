@@ -46,6 +46,8 @@ enum System {
 enum Name {
     /// A flow learns simulated states and observations, and its posterior is sampled
     Hint,
+    /// The same with an INN (Ardizzone et al. 2018), the paper's baseline
+    Inn,
     /// The ensemble Kalman filter
     Enkf,
     /// A particle filter, of systems whose likelihood is known
@@ -90,13 +92,13 @@ pub(super) struct Filter {
     seed: u64,
 
     /// A tenth of the weights, fewer simulations and epochs
-    #[arg(long, help_heading = "HINT")]
+    #[arg(long, help_heading = "HINT and INN")]
     quick: bool,
     /// Begin every step with new weights, not with those of the step before
-    #[arg(long, help_heading = "HINT")]
+    #[arg(long, help_heading = "HINT and INN")]
     cold: bool,
     /// A setting of the model or its training, as of `train`; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "HINT")]
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "HINT and INN")]
     set: Vec<String>,
 
     /// Steps of the simulated series
@@ -214,19 +216,20 @@ impl Filter {
 
     fn method(&self) -> Result<Method> {
         let of_hint = [("--quick", self.quick), ("--cold", self.cold), ("--set", !self.set.is_empty())];
-        if !matches!(self.method, Name::Hint)
+        if !matches!(self.method, Name::Hint | Name::Inn)
             && let Some((option, _)) = of_hint.iter().find(|(_, given)| *given)
         {
-            return Err(Error::config(*option, "is of --method hint; leave it out"));
+            return Err(Error::config(*option, "is of --method hint and inn; leave it out"));
         }
         let method = match self.method {
-            Name::Hint => {
+            name @ (Name::Hint | Name::Inn) => {
                 let mut settings = if self.quick { HintSettings::quick() } else { HintSettings::default() };
                 if let Some(rows) = self.samples {
                     settings = settings.rows(rows);
                 }
                 settings.set.extend(self.set.iter().cloned());
-                Method::Hint(settings.warm(!self.cold))
+                let settings = settings.warm(!self.cold);
+                if matches!(name, Name::Inn) { Method::Inn(settings) } else { Method::Hint(settings) }
             }
             Name::Enkf => Method::ensemble_kalman(self.samples.unwrap_or(64_000)),
             Name::Particle => Method::particle(self.samples.unwrap_or(1_000_000)),

@@ -68,7 +68,7 @@ impl Sample {
         let flow = model::load(&self.run, &self.device)?;
         match (&self.given, flow.spec().kind) {
             (Some(path), _) => self.posterior(&flow, &model::observations(&flow, path, &self.layout)?),
-            (None, Kind::Cinn) => Err(model::needs_conditions(&flow).into()),
+            (None, Kind::Cinn | Kind::Inn) => Err(model::needs_conditions(&flow).into()),
             (None, Kind::Flow) => {
                 let draw = |n, first| flow.sample_from(n, self.seed, first as u64);
                 self.write(flow.columns(), &self.draw(self.n, flow.spec().dim, draw)?, flow.spec().dim)

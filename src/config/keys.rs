@@ -15,7 +15,11 @@ const fn key(name: &'static str, help: &'static str) -> Key {
 
 /// Every setting, in the order of the configuration file.
 pub(crate) const KEYS: &[Key] = &[
-    key("model.kind", "\"flow\"; with conditions: \"hint\" (joint and posterior) or \"cinn\" (conditional)"),
+    key(
+        "model.kind",
+        "\"flow\"; with conditions: \"hint\" (joint and posterior), \"cinn\" (conditional), or \"inn\" (samples without a density)",
+    ),
+    key("model.latent", "latent columns of an inn; default: as many as x has more than y, at least 1"),
     key("model.blocks", "number of blocks"),
     key("model.depth", "recursion depth: \"full\" or a number; 0 is RealNVP"),
     key("model.width", "hidden width of the largest networks"),
@@ -75,6 +79,9 @@ pub(crate) const KEYS: &[Key] = &[
         "train.dropout",
         "probability of a hidden unit to be dropped in a step; default: by the number of rows, at most 0.3",
     ),
+    key("train.latent_loss", "inn: factor of the discrepancy of latent columns, beside the squared error, 30"),
+    key("train.inverse_loss", "inn: factor of the discrepancy of x on the way back, 30"),
+    key("train.inverse_from", "inn: share of the epochs at the start that are trained without the way back, 0.1"),
     key("train.shuffle", "new random order of the rows in each epoch; false: order of the file"),
     key("train.seed", "seed of initial weights, order and noise (--seed)"),
     key("train.memory", "activations for the backward pass: \"stored\", or \"reversible\": computed again (--memory)"),
@@ -220,6 +227,8 @@ mod tests {
         all.train.patience = 1;
         (all.train.dropout, all.train.decay) = (Some(0.1), Some(0.1));
         all.model.init_sigma = Some(0.01);
+        all.model.latent = Some(1);
+        (all.train.latent_loss, all.train.inverse_loss, all.train.inverse_from) = (Some(1.0), Some(1.0), Some(0.1));
         all.train.cooldown = 1;
         all.data.path = Some("a".into());
         all.data.given = Some(Given::of_text("a"));

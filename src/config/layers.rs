@@ -175,7 +175,10 @@ impl Layers {
                 let of_init = init.as_ref().map(|(_, file)| file.plan.spec.coupling.name().to_owned());
                 // Settings of a whole run that is older than splines.
                 let is_older = ["model.scale", "model.init_sigma"].iter().all(|key| self.given(key).is_some());
+                let kind_of_init = init.as_ref().map(|(_, file)| file.plan.spec.kind.name().to_owned());
+                let kind = self.given("model.kind").or(kind_of_init);
                 match self.given("model.coupling").or(of_init).as_deref() {
+                    _ if kind.as_deref() == Some(Kind::Inn.name()) => preset::for_inn_tables(),
                     Some("affine") => preset::for_affine_tables(),
                     None if is_older => preset::before_splines(),
                     _ => preset::for_tables(),

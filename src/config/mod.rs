@@ -27,6 +27,7 @@ use crate::data::columns::units::ColumnSetting;
 use crate::data::files::text::{Decimal, Separator, TextSettings};
 use crate::data::shapes::lens::Outline;
 use crate::error::Result;
+use crate::flow::Losses;
 pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
 pub(crate) use crate::plan::Depth;
@@ -58,6 +59,9 @@ pub(crate) struct Config {
 pub(crate) struct Model {
     /// Kind of model.
     pub kind: Kind,
+    /// L, the number of latent columns of an `inn`; absent: as many as x has more columns than y, at least one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latent: Option<u32>,
     /// K, the number of blocks.
     pub blocks: u32,
     /// D, the recursion depth.
@@ -150,6 +154,15 @@ pub(crate) struct Train {
     /// absent: chosen from the number of training rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropout: Option<f64>,
+    /// Of an `inn`: factor of the discrepancy of its latent columns; absent: [`Train::LATENT_LOSS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latent_loss: Option<f64>,
+    /// Of an `inn`: factor of the discrepancy of x on the way back; absent: [`Train::INVERSE_LOSS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inverse_loss: Option<f64>,
+    /// Of an `inn`: share of the epochs without a way back; absent: [`Train::INVERSE_FROM`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inverse_from: Option<f64>,
     /// Whether each epoch takes the rows in a new random order; otherwise in the order of the data.
     pub shuffle: bool,
     /// Seed of initial weights, order and noise.
@@ -333,6 +346,12 @@ impl Model {
             kind: self.kind,
             dim,
             cond_dim,
+            latent: match (self.latent, self.kind) {
+                (Some(latent), _) => latent,
+                // As many as y leaves open, so that there is no padding if y has fewer columns than x.
+                (None, Kind::Inn) => dim.saturating_sub(cond_dim).max(1),
+                (None, _) => 0,
+            },
             blocks: self.blocks,
             depth: self.depth,
             width: self.width.unwrap_or(1),
@@ -356,6 +375,7 @@ impl Model {
     /// Takes over the choices of a model that exists.
     pub(crate) fn adopt(&mut self, spec: &Spec) {
         self.kind = spec.kind;
+        self.latent = (spec.kind == Kind::Inn).then_some(spec.latent);
         self.blocks = spec.blocks;
         self.depth = spec.depth;
         self.width = Some(spec.width);
@@ -381,6 +401,26 @@ impl Model {
 }
 
 impl Train {
+    /// Default of `train.latent_loss`.
+    pub(crate) const LATENT_LOSS: f64 = 30.0;
+    /// Default of `train.inverse_loss`.
+    pub(crate) const INVERSE_LOSS: f64 = 30.0;
+    /// Default of `train.inverse_from`.
+    pub(crate) const INVERSE_FROM: f64 = 0.1;
+
+    /// The losses of an `inn`, whole: see [`Train::way_back_from`].
+    pub(crate) fn inn_losses(&self) -> Losses {
+        Losses {
+            latent: self.latent_loss.unwrap_or(Self::LATENT_LOSS) as f32,
+            inverse: Some(self.inverse_loss.unwrap_or(Self::INVERSE_LOSS) as f32),
+        }
+    }
+
+    /// The first epoch, from 0, in which an `inn` is trained on the way back too.
+    pub(crate) fn way_back_from(&self) -> u64 {
+        (self.epochs as f64 * self.inverse_from.unwrap_or(Self::INVERSE_FROM)).round() as u64
+    }
+
     /// Constants of the optimiser.
     pub(crate) fn adam(&self) -> Adam {
         Adam {

@@ -219,6 +219,7 @@ pub(crate) fn for_affine_tables() -> Config {
     Config {
         model: Model {
             kind: Kind::Flow,
+            latent: None,
             blocks: 8,
             depth: Depth::Full,
             width: Some(64),
@@ -256,6 +257,9 @@ pub(crate) fn for_affine_tables() -> Config {
             average: 0.0,
             noise: 0.003,
             dropout: Some(0.0),
+            latent_loss: None,
+            inverse_loss: None,
+            inverse_from: None,
             shuffle: true,
             seed: 1,
             memory: Memory::Stored,
@@ -286,6 +290,36 @@ pub(crate) fn for_affine_tables() -> Config {
         run: Run { device: "auto".into(), threads: 0, tune: true, out: None, checkpoint_every: None },
         columns: BTreeMap::new(),
     }
+}
+
+/// Settings for a table of any size, and an `inn`.
+pub(crate) fn for_inn_tables() -> Config {
+    let mut config = for_affine_tables();
+    config.model = Model {
+        kind: Kind::Inn,
+        depth: Depth::Levels(0),
+        mixing: Mixing::Permutation,
+        // With 15, single samples of a toy problem were 15 deviations out; with 4, its two modes were not learnt.
+        max_log_scale: Some(8.0),
+        init_sigma: None,
+        ..config.model
+    };
+    config.data.squash = Some(3.0);
+    // A discrepancy of few samples is noise.
+    config.train = Train {
+        epochs: 100,
+        batch: Some(500),
+        lr: 0.005,
+        lr_final: 0.0002,
+        warmup_epochs: 0,
+        warmup_steps: 100,
+        clip_norm: 5.0,
+        average: 0.99,
+        patience: 0,
+        keep: Keep::Last,
+        ..config.train
+    };
+    config
 }
 
 /// What settings that are older than splines go on top of: affine couplings without a bound.

@@ -164,6 +164,7 @@ impl Config {
         }
         self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
         self.conditions()?;
+        self.of_inn()?;
         for (name, column) in &self.columns {
             if let Some((which, mistake)) = column.mistake() {
                 return Err(Error::config(format!("columns.{name}{which}"), mistake));
@@ -202,6 +203,37 @@ impl Config {
 }
 
 impl Config {
+    /// Whether what belongs to an `inn` belongs to one, and whether that can be trained so.
+    fn of_inn(&self) -> Result<()> {
+        let (t, d) = (&self.train, &self.data);
+        let own = [
+            ("train.latent_loss", t.latent_loss),
+            ("train.inverse_loss", t.inverse_loss),
+            ("train.inverse_from", t.inverse_from),
+        ];
+        if self.model.kind != Kind::Inn {
+            return match own.iter().find(|(_, value)| value.is_some()) {
+                Some((key, _)) => Err(Error::config(*key, "belongs to model.kind = \"inn\"; leave it out")),
+                None => Ok(()),
+            };
+        }
+        for (key, value) in own[..2].iter().filter_map(|(key, value)| value.map(|value| (*key, value))) {
+            number(key, value, "0 or more", |v| v >= 0.0)?;
+        }
+        t.inverse_from.map_or(Ok(()), |v| {
+            number("train.inverse_from", v, "a share of the epochs, from 0 to 1", |v| (0.0..=1.0).contains(&v))
+        })?;
+        if d.regression {
+            let what = "must be false of an `inn`: it tells y from x, and so from what the regression takes off";
+            return Err(Error::config("data.regression", what));
+        }
+        if t.memory != super::Memory::Stored {
+            let what = "must be stored of an `inn`: its inverse has a backward pass of its own";
+            return Err(Error::config("train.memory", what));
+        }
+        Ok(())
+    }
+
     /// Whether there are conditions where the model needs some, and none where it has none.
     fn conditions(&self) -> Result<()> {
         let d = &self.data;
@@ -210,11 +242,11 @@ impl Config {
                 let what = "a `flow` has no conditions; take --set model.kind=hint or cinn, or leave it out";
                 Err(Error::config("data.given", what))
             }
-            (Kind::Cinn | Kind::Hint, Some(_)) if d.preset.is_some() => {
+            (Kind::Cinn | Kind::Hint | Kind::Inn, Some(_)) if d.preset.is_some() => {
                 let what = "is for tables; the simulated data set has observations of its own; leave it out";
                 Err(Error::config("data.given", what))
             }
-            (kind @ (Kind::Cinn | Kind::Hint), None) if d.preset.is_none() => {
+            (kind @ (Kind::Cinn | Kind::Hint | Kind::Inn), None) if d.preset.is_none() => {
                 let what = format!(
                     "a `{}` needs conditions: --given with a table of as many rows, or with the names of columns",
                     kind.name()

@@ -1,6 +1,7 @@
 //! Filtering with HINT (paper, appendix "Bayesian filtering using HINT"): states and observations of a step are
 //! simulated, a flow of two lanes learns them together, and its posterior given the observation made is sampled. So the
-//! posterior needs no likelihood and no functional form of the prior, only simulations.
+//! posterior needs no likelihood and no functional form of the prior, only simulations. An INN can take the place of the
+//! flow, as it does in the paper for comparison.
 
 use super::system::Draws;
 use super::update::{Keeper, Moment, Step, Update, forecast};
@@ -9,7 +10,7 @@ use crate::data::columns::units::Gains;
 use crate::data::side_by_side;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
 use crate::train::{Dataset, Kept, TrainingLoop, density};
 
 /// The filter.
@@ -44,6 +45,22 @@ pub(crate) const PAPER: [&str; 15] = [
     "train.average=0.99",
     "train.patience=0",
     "data.regression=true",
+    "data.validation=0",
+];
+
+/// The same of an INN: the rate goes down to 1e-4.
+pub(crate) const PAPER_INN: [&str; 12] = [
+    "model.kind=inn",
+    "model.blocks=10",
+    "model.budget=1000000",
+    "train.epochs=50",
+    "train.batch=500",
+    "train.lr=0.01",
+    "train.lr_final=0.0001",
+    "train.warmup_epochs=0",
+    "train.warmup_steps=100",
+    "train.average=0.99",
+    "data.regression=false",
     "data.validation=0",
 ];
 
@@ -149,7 +166,7 @@ impl Hint {
 
 impl Update for Hint {
     fn name(&self) -> &'static str {
-        "hint"
+        self.config.model.kind.name()
     }
 
     fn members(&self) -> usize {
@@ -193,10 +210,13 @@ impl Update for Hint {
             );
             return Err(Error::Simulator { step: at.step, row: None, what });
         }
-        let log_evidence = f64::from(flow.joint()?.log_evidence(observed)?[0]);
-        let usual = flow.evidence().map(|all| all.share_below(log_evidence));
+        let log_evidence = match flow.spec().kind {
+            Kind::Hint => Some(f64::from(flow.joint()?.log_evidence(observed)?[0])),
+            _ => None,
+        };
+        let usual = log_evidence.and_then(|evidence| Some(flow.evidence()?.share_below(evidence)));
         self.weights = Some(flow.to_file()?.weights);
-        let (simulations, log_evidence) = (members as u64, Some(log_evidence));
+        let simulations = members as u64;
         let (epochs, validation_loss) = (Some(kept.epochs), kept.test_loss);
         Ok((
             posterior,

@@ -6,6 +6,7 @@ use super::particle::Particles;
 use super::update::Update;
 use crate::config::{Config, Train};
 use crate::error::{Error, Result};
+use crate::plan::Kind;
 
 /// How a filter makes of prior states and an observation the states of the posterior.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +14,9 @@ use crate::error::{Error, Result};
 pub enum Method {
     /// A flow is trained on simulated states and observations, and its posterior sampled.
     Hint(HintSettings),
+    /// The same with an `inn`, the paper's baseline: it has no evidence, and tells the observation from the state, so that
+    /// noisy observations are not to its taste.
+    Inn(HintSettings),
     /// The stochastic ensemble Kalman filter: exact for linear-Gaussian systems.
     EnsembleKalman {
         /// Rows of the ensemble, at least 2.
@@ -31,6 +35,11 @@ impl Method {
         Self::Hint(HintSettings::default())
     }
 
+    /// An INN with the paper's settings.
+    pub fn inn() -> Self {
+        Self::Inn(HintSettings::default())
+    }
+
     /// The ensemble Kalman filter with so many members.
     pub fn ensemble_kalman(members: usize) -> Self {
         Self::EnsembleKalman { members }
@@ -44,7 +53,8 @@ impl Method {
     /// What carries out its steps.
     pub(crate) fn update(&self) -> Result<Box<dyn Update>> {
         let update: Box<dyn Update> = match self {
-            Self::Hint(settings) => Box::new(settings.filter()?),
+            Self::Hint(settings) => Box::new(settings.filter(Kind::Hint)?),
+            Self::Inn(settings) => Box::new(settings.filter(Kind::Inn)?),
             Self::EnsembleKalman { members } => Box::new(EnsembleKalman { members: *members }),
             Self::Particle { particles } => Box::new(Particles { particles: *particles }),
         };
@@ -99,19 +109,20 @@ impl HintSettings {
         self
     }
 
-    /// All settings of model and training.
-    pub(crate) fn config(&self) -> Result<Config> {
+    /// All settings of model and training, for a kind of model.
+    pub(crate) fn config(&self, kind: Kind) -> Result<Config> {
         let quick = if self.quick { &hint::QUICK[..] } else { &[] };
-        let config = hint::settings(&[&hint::PAPER, quick].concat(), &self.set)?;
+        let paper = if kind == Kind::Inn { &hint::PAPER_INN[..] } else { &hint::PAPER[..] };
+        let config = hint::settings(&[paper, quick].concat(), &self.set)?;
         let (batch, rows) = (config.train.batch.unwrap_or(1), self.rows as u64);
         // A small ensemble is one batch.
         let train = Train { batch: Some(batch.min(rows.max(1))), ..config.train };
         Ok(Config { train, ..config })
     }
 
-    fn filter(&self) -> Result<Hint> {
+    fn filter(&self, kind: Kind) -> Result<Hint> {
         let Self { rows, validation, warm, .. } = *self;
-        Ok(Hint { config: self.config()?, rows, validation, warm, weights: None })
+        Ok(Hint { config: self.config(kind)?, rows, validation, warm, weights: None })
     }
 }
 
@@ -121,7 +132,7 @@ mod tests {
 
     #[test]
     fn settings_go_on_top_of_the_papers_and_the_quick_ones() {
-        let model = |settings: HintSettings| settings.config().unwrap().model;
+        let model = |settings: HintSettings| settings.config(Kind::Hint).unwrap().model;
         let (paper, quick) = (model(HintSettings::default()), model(HintSettings::quick()));
         assert_eq!((paper.blocks, paper.budget, quick.budget), (10, Some(1_000_000), Some(100_000)));
         // A width takes the place of either budget.
@@ -129,9 +140,9 @@ mod tests {
             let own = model(settings.set("model.width", 8));
             assert_eq!((own.width, own.budget), (Some(8), None));
         }
-        let train = HintSettings::default().config().unwrap().train;
+        let train = HintSettings::default().config(Kind::Hint).unwrap().train;
         assert_eq!((train.epochs, train.batch, train.lr, train.lr_final), (50, Some(500), 0.01, 0.001));
-        assert_eq!(HintSettings::default().rows(100).config().unwrap().train.batch, Some(100));
-        assert!(HintSettings::default().set("train.seed", 3).config().is_err());
+        assert_eq!(HintSettings::default().rows(100).config(Kind::Hint).unwrap().train.batch, Some(100));
+        assert!(HintSettings::default().set("train.seed", 3).config(Kind::Hint).is_err());
     }
 }

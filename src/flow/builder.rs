@@ -53,6 +53,12 @@ impl FlowBuilder {
         Self { max_log_scale: Some(MAX_LOG_SCALE), x: x.clone(), y: y.clone(), ..Self::from_spec(spec) }
     }
 
+    /// Bounds the sum of the log-scales of all affine maps of a column.
+    pub(crate) fn max_log_scale(mut self, most: f64) -> Self {
+        self.max_log_scale = Some(most);
+        self
+    }
+
     /// K, the number of blocks.
     pub fn blocks(mut self, blocks: u32) -> Self {
         self.spec.blocks = blocks;

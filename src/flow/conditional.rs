@@ -101,6 +101,7 @@ impl Conditional<'_> {
     /// observations; [`Error::NotFinite`] naming a value that is no number, [`Error::Config`] naming a row outside of
     /// the bounds of a column.
     pub fn encode(&self, x: &[f32]) -> Result<Encoded> {
+        self.has_density()?;
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let y = self.inner_for(rows);
         let lane = self.flow.x.given(&y);
@@ -109,12 +110,23 @@ impl Conditional<'_> {
         Ok(encoded)
     }
 
-    /// x of latent rows z, row-major (B, N): the inverse of [`Conditional::encode`].
+    /// Whether it is a model with a density.
+    pub(super) fn has_density(&self) -> Result<()> {
+        let kind = self.flow.plan.spec.kind;
+        if kind.has_density() {
+            return Ok(());
+        }
+        let needed = "a model with a density (`flow`, `cinn` or `hint`); an `inn` only draws samples";
+        Err(Error::WrongKind { needed, found: kind.name() })
+    }
+
+    /// x of latent rows z, row-major (B, N), of an `inn` (B, L): the inverse of [`Conditional::encode`].
     ///
     /// # Errors
     /// As those of [`Conditional::encode`].
     pub fn decode(&self, z: &[f32]) -> Result<Vec<f32>> {
-        let rows = self.rows("z", self.flow.plan.spec.dim, z)?;
+        let spec = &self.flow.plan.spec;
+        let rows = self.rows("z", if spec.kind == Kind::Inn { spec.latent } else { spec.dim }, z)?;
         let y = self.inner_for(rows);
         Ok(self.flow.x.given(&y).outer(self.flow.decode_inner(&y, z, rows)?))
     }

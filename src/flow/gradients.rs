@@ -64,11 +64,12 @@ impl Conditional<'_> {
         seeds: &[&[f32]],
         rows: usize,
     ) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
+        self.has_density()?;
         let x = self.flow.x.given(y).inner(x)?;
         let joined;
         let mut inputs: Vec<&[f32]> = match self.flow.plan.spec.kind {
             Kind::Flow => vec![&x],
-            Kind::Cinn => vec![&x, y],
+            Kind::Cinn | Kind::Inn => vec![&x, y],
             Kind::Hint => {
                 joined = side_by_side(y, &x, rows);
                 vec![&joined]
@@ -85,7 +86,7 @@ impl Conditional<'_> {
         let trained = layout.tensors.iter().filter(|t| t.range().end <= layout.trained);
         let tensors = trained.map(|t| (t.name.clone(), all[t.range()].to_vec())).collect();
         let (mut d_y, mut d_x) = match self.flow.plan.spec.kind {
-            Kind::Flow | Kind::Cinn => (Vec::new(), d_x),
+            Kind::Flow | Kind::Cinn | Kind::Inn => (Vec::new(), d_x),
             Kind::Hint => {
                 let lanes = self.flow.split_rows(&d_x).1;
                 (lanes.y, lanes.x)

@@ -67,6 +67,7 @@ impl Flow {
                 let ll = sum(&lanes.x);
                 Scores { loss: -ll - sum(&lanes.y), ll }
             }
+            Kind::Inn => unreachable!("see `score_inn`"),
         })
     }
 
@@ -74,6 +75,7 @@ impl Flow {
     pub(crate) fn round_trip(&self, rows: &[f32]) -> Result<Vec<f32>> {
         let (count, Lanes { y, x }) = self.split_rows(rows);
         let back = match self.plan.spec.kind {
+            Kind::Inn => Lanes { x: self.inn_round_trip(&x, count)?, y },
             Kind::Flow | Kind::Cinn => {
                 let z = self.encode_inner(&y, &x, count)?.z;
                 Lanes { x: self.decode_inner(&y, &z, count)?, y }

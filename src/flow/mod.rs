@@ -12,6 +12,7 @@ mod digest;
 mod evidence;
 mod gradients;
 mod init;
+mod inn;
 mod inner;
 mod jacobian;
 mod joint;
@@ -29,6 +30,7 @@ pub use evidence::Evidence;
 pub use gradients::Gradients;
 pub use joint::{Joint, Lanes};
 pub(crate) use model_file::{ModelFile, open_tensors};
+pub(crate) use programs::Losses;
 
 pub use crate::plan::{ConditionOn, Depth, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub use crate::tape::Memory;
@@ -100,6 +102,13 @@ impl Flow {
     /// density, the evidence and the posterior (docs/model.md, Lanes).
     pub fn hint_builder(dim: u32, conditions: u32) -> FlowBuilder {
         FlowBuilder::from_spec(Spec { kind: Kind::Hint, dim, cond_dim: conditions, ..Spec::default() })
+    }
+
+    /// Starts a new `inn`: a map of `dim` columns x onto so many conditions y and latent columns z, which draws samples of x
+    /// given y and has no density (docs/model.md, INN). Its couplings are plain.
+    pub fn inn_builder(dim: u32, conditions: u32, latent: u32) -> FlowBuilder {
+        let spec = Spec { kind: Kind::Inn, dim, cond_dim: conditions, latent, ..Spec::default() };
+        FlowBuilder::from_spec(Spec { depth: Depth::Levels(0), mixing: Mixing::Permutation, ..spec }).init_by_inputs()
     }
 
     /// All but the weights, as a model file has it.

@@ -15,7 +15,7 @@ use crate::data::columns::units::Units;
 use crate::data::files::open_regular;
 use crate::error::{Error, Result};
 use crate::eval::density::TrainingRows;
-use crate::plan::{Plan, Spec, Tensor, budget};
+use crate::plan::{Kind, Plan, Spec, Tensor, budget};
 use crate::rng::{self, Stream};
 
 /// Key of the JSON in the file's metadata.
@@ -24,7 +24,9 @@ const KEY: &str = "hintflow";
 const LONGEST_HEADER: u64 = 100_000_000;
 /// The newest format that this version reads. A file is written in the oldest that has all it needs, see
 /// [`Units::oldest_format`].
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
+/// The oldest format that knows an `inn`.
+const FORMAT_OF_INN: u32 = 4;
 
 /// A model off the device: its plan, all its weights, and what belongs to its columns.
 #[derive(Clone, Debug)]
@@ -165,7 +167,10 @@ impl ModelFile {
     /// [`Error::Exists`] if the file exists and `overwrite` is [`Overwrite::No`], [`Error::Io`] if it cannot be written.
     pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
-            format: self.x.oldest_format().max(self.y.oldest_format()),
+            format: match self.plan.spec.kind {
+                Kind::Inn => FORMAT_OF_INN,
+                _ => self.x.oldest_format().max(self.y.oldest_format()),
+            },
             spec: self.plan.spec.clone(),
             x: self.x.clone(),
             given: self.y.clone(),

@@ -4,17 +4,21 @@
 //! Training takes the columns of a block together: with two lanes the networks of both and of the cross coupling are
 //! one stage. What needs one lane alone (the evidence, the posterior, their log-determinants) takes them apart.
 
+mod inn;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::plan::{Kind, Lanes, Plan};
 use crate::program::{MixId, Program};
+use crate::rng::Stream;
 use crate::tape::{Memory, Tape, Then};
+pub(crate) use inn::{Losses, PADDING};
 
 /// The programs a model can run. Letters as in [`crate::program`]; `y` stands for the conditions of a conditional
 /// model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Name {
     /// x (and y) to z and log-determinant; with two lanes to z_y, its log-determinant, z_x and its log-determinant.
     Encode,
@@ -36,12 +40,24 @@ pub(crate) enum Name {
     Step(Memory),
     /// A training step that clips the gradient by its norm.
     ClippedStep(Memory),
+    /// Of an `inn`: x with padding to [padding, z, y].
+    Forward,
+    /// Of an `inn`: the same backwards.
+    Inverse,
+    /// Of an `inn`: loss per row of given rows [padding, z, y] and [x, padding]; gradients of the mean loss.
+    InnGradients(Losses),
+    /// Of an `inn`: a training step on rows of the resident data, and whether it clips the gradient by its norm.
+    InnStep(Losses, bool),
 }
 
 /// Records a program.
 pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
     match name {
         Name::Encode => encode(plan),
+        Name::Decode if plan.spec.kind == Kind::Inn => inn::decode(plan, "decode", Tape::input_to),
+        Name::Sample if plan.spec.kind == Kind::Inn => {
+            inn::decode(plan, "sample", |tape, z| tape.normal_to(z, Stream::Latent, 1.0))
+        }
         Name::Decode => decode(plan, "decode", Tape::input),
         Name::Sample => decode(plan, "sample", Tape::normal),
         Name::EncodeY => {
@@ -88,6 +104,7 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             let row = tape.gather();
             let (x, given) = match plan.spec.kind {
                 Kind::Flow | Kind::Hint => (row, Buffer::EMPTY),
+                Kind::Inn => unreachable!("its training has other losses"),
                 Kind::Cinn => (row.part(plan.spec.cond_dim, plan.spec.dim), row.part(0, plan.spec.cond_dim)),
             };
             let (z, log_det) = forward(&mut tape, x, given);
@@ -95,6 +112,11 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             tape.backward();
             tape.finish("step", Vec::new(), Then::Step)
         }
+        Name::Forward => inn::forward(plan),
+        Name::Inverse => inn::inverse(plan),
+        Name::InnGradients(losses) => inn::gradients(plan, losses),
+        Name::InnStep(losses, false) => inn::step(plan, losses),
+        Name::InnStep(losses, true) => inn::step(plan, losses).clipped(),
     }
 }
 

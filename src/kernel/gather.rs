@@ -56,9 +56,9 @@ pub(crate) fn gather(shape: Shape, from: &Rows<'_>, to: &mut [f32]) {
     shape.clear_padding(to);
 }
 
-/// Fills `to` (N, samples) with standard normals; padding samples become 0.
-pub(crate) fn normal(shape: Shape, numbers: Numbers, to: &mut [f32]) {
+/// Fills `to` (N, samples) with normals of a deviation; padding samples become 0.
+pub(crate) fn normal(shape: Shape, numbers: Numbers, deviation: f32, to: &mut [f32]) {
     to.fill(0.0);
-    normals::add(shape, numbers, 1.0, to);
+    normals::add(shape, numbers, deviation, to);
     shape.clear_padding(to);
 }

@@ -7,6 +7,7 @@
 
 pub(crate) mod adam;
 pub(crate) mod couple;
+pub(crate) mod discrepancy;
 pub(crate) mod dropout;
 pub(crate) mod gather;
 pub(crate) mod loss;

@@ -199,7 +199,7 @@ pub(crate) fn measure(
     let shapes = config.data.preset.and_then(|preset| preset.shapes(config.data.outline));
     protocol.check(shapes.is_some() && data.cond_dim > 0)?;
     tell("log-likelihood of held-out rows")?;
-    let ll = held_out_score(flow, data)?.map(|score| score.ll);
+    let ll = held_out_score(flow, data, config.train.inn_losses())?.and_then(|score| score.ll);
     let constant = 0.5 * std::f64::consts::TAU.ln();
     let scores = Scores { ll, log_density: ll.map(|ll| data.dim as f64 * (ll - constant)), ..Scores::default() };
     match shapes {

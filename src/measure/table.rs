@@ -46,7 +46,7 @@ fn samples(flow: &Flow, data: &Dataset, reference: &[f32], rows: usize, seed: u6
     let Lanes { y, .. } = flow.split_rows(reference).1;
     let x = match flow.spec().kind {
         Kind::Flow => flow.sample(rows, seed)?,
-        Kind::Cinn | Kind::Hint => flow.given(&data.y.outer(y.clone()))?.sample(1, seed)?,
+        Kind::Cinn | Kind::Hint | Kind::Inn => flow.given(&data.y.outer(y.clone()))?.sample(1, seed)?,
     };
     Ok(side_by_side(&y, &flow.units().given(&y).inner(&x)?, rows))
 }

@@ -67,7 +67,9 @@ pub(super) struct Lane {
 /// The lanes of block `b` in the order of their columns.
 pub(super) fn lanes(spec: &Spec, b: u32) -> Vec<Lane> {
     match spec.kind {
-        Kind::Flow | Kind::Cinn => vec![Lane { first: 0, dim: spec.dim, prefix: format!("blocks.{b}") }],
+        Kind::Flow | Kind::Cinn | Kind::Inn => {
+            vec![Lane { first: 0, dim: spec.latent_dim(), prefix: format!("blocks.{b}") }]
+        }
         Kind::Hint => vec![
             Lane { first: 0, dim: spec.cond_dim, prefix: format!("blocks.{b}.y") },
             Lane { first: spec.cond_dim, dim: spec.dim, prefix: format!("blocks.{b}.x") },

@@ -19,6 +19,9 @@ pub enum Kind {
     /// Two lanes, [z_y, z_x] = T(y, x): the y lane is a flow of its own and each block's cross coupling carries it to
     /// x.
     Hint,
+    /// The invertible network of Ardizzone et al. 2018: a map of x onto [y, z], both padded to the same length, without a
+    /// density (docs/model.md, INN).
+    Inn,
 }
 
 impl Kind {
@@ -28,7 +31,13 @@ impl Kind {
             Self::Flow => "flow",
             Self::Cinn => "cinn",
             Self::Hint => "hint",
+            Self::Inn => "inn",
         }
+    }
+
+    /// Whether it has an exact density.
+    pub(crate) fn has_density(self) -> bool {
+        self != Self::Inn
     }
 }
 
@@ -201,6 +210,9 @@ pub struct Spec {
     /// C, the dimension of the condition y; 0 for `flow`.
     #[serde(default)]
     pub cond_dim: u32,
+    /// L, the number of latent columns z of an `inn`; 0 for all others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub latent: u32,
     /// K, the number of blocks.
     pub blocks: u32,
     /// D, the recursion depth.
@@ -225,6 +237,10 @@ pub struct Spec {
     pub coupling: Transform,
 }
 
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 fn default_true() -> bool {
     true
 }
@@ -235,6 +251,7 @@ impl Default for Spec {
             kind: Kind::Flow,
             dim: 2,
             cond_dim: 0,
+            latent: 0,
             blocks: 2,
             depth: Depth::Full,
             width: 64,
@@ -261,18 +278,19 @@ impl Spec {
         self.cond_dim + self.dim
     }
 
-    /// Columns that the model transforms together: x, with two lanes [y, x]. As many has z.
+    /// Columns that the model transforms together: x, with two lanes [y, x]. As many has z. Of an `inn` x with its padding.
     pub(crate) fn latent_dim(&self) -> u32 {
         match self.kind {
             Kind::Flow | Kind::Cinn => self.dim,
             Kind::Hint => self.cond_dim + self.dim,
+            Kind::Inn => self.dim.max(self.cond_dim + self.latent),
         }
     }
 
     /// Conditions that the networks see beside their columns.
     pub(crate) fn given(&self) -> u32 {
         match self.kind {
-            Kind::Flow | Kind::Hint => 0,
+            Kind::Flow | Kind::Hint | Kind::Inn => 0,
             Kind::Cinn => self.cond_dim,
         }
     }
@@ -280,6 +298,22 @@ impl Spec {
     /// Whether block `b` begins with a mixing.
     pub(crate) fn block_has_mixing(&self, b: u32) -> bool {
         self.mixing != Mixing::None && (b > 0 || self.mix_first)
+    }
+
+    /// Whether the gradient of the inverse is known, which the training of an `inn` needs.
+    fn has_differentiable_inverse(&self) -> Result<()> {
+        if !self.coupling.is_affine() {
+            return Err(Error::config("model.coupling", "must be affine: an `inn` has no other couplings"));
+        }
+        if self.mixing == Mixing::Householder {
+            let what = "must not be householder: an `inn` has mixings that are not trained, such as permutation";
+            return Err(Error::config("model.mixing", what));
+        }
+        if self.depth != Depth::Levels(0) && self.condition_on == ConditionOn::Input {
+            let what = "must be 0 in an `inn`, which has plain couplings; with model.condition_on=output any depth is possible";
+            return Err(Error::config("model.depth", what));
+        }
+        Ok(())
     }
 
     /// Checks every field.
@@ -302,6 +336,14 @@ impl Spec {
             }
             Kind::Flow => {}
             Kind::Cinn | Kind::Hint => range("model.cond_dim", self.cond_dim)?,
+            Kind::Inn => {
+                range("model.cond_dim", self.cond_dim)?;
+                range("model.latent", self.latent)?;
+                self.has_differentiable_inverse()?;
+            }
+        }
+        if self.kind != Kind::Inn && self.latent != 0 {
+            return Err(Error::config("model.latent", "is for an `inn` only; leave it out"));
         }
         if let Scale::Atan { slope } = self.scale
             && !(slope.is_finite() && slope > 0.0)

@@ -35,13 +35,18 @@ fn map(op: &Op, f: impl Fn(Buffer) -> Buffer) -> Op {
     let mut op = op.clone();
     let each = |buffers: &mut [&mut Buffer]| buffers.iter_mut().for_each(|b| **b = f(**b));
     match &mut op {
-        Op::Gather { to, .. } | Op::Normal { to } | Op::Fill { to, .. } => each(&mut [to]),
+        Op::Gather { to, .. } | Op::Normal { to, .. } | Op::Fill { to, .. } => each(&mut [to]),
         Op::Mix { from, to, .. } => each(&mut [from, to]),
         Op::Networks { x, given, st, hidden: [h0, h1], .. } | Op::Walk { x, given, st, hidden: [h0, h1], .. } => {
             each(&mut [x, given, st, h0, h1]);
         }
         Op::Couple { x, st, to, log_det, .. } => each(&mut [x, st, to, log_det]),
-        Op::Uncouple { x, st, .. } => each(&mut [x, st]),
+        Op::Uncouple { from, x, st, .. } => each(&mut [from, x, st]),
+        Op::SquaredError { from, target, loss, d_from, .. } | Op::Discrepancy { from, target, loss, d_from, .. } => {
+            each(&mut [from, target, loss, d_from]);
+        }
+        Op::TotalLoss { loss } => each(&mut [loss]),
+        Op::UncoupleBackward { x, st, d_x, d_from, d_st, .. } => each(&mut [x, st, d_x, d_from, d_st]),
         Op::Loss { z, log_det, loss, d_z, d_log_det } => each(&mut [z, log_det, loss, d_z, d_log_det]),
         Op::CoupleBackward { x, st, d_to, d_log_det, d_x, d_st, .. } => {
             each(&mut [x, st, d_to, d_log_det, d_x, d_st]);

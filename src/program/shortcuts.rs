@@ -50,11 +50,16 @@ fn trained(plan: &Plan, mix: usize) -> bool {
 /// again in the backward operation count as read: nobody reads them after it.
 pub(crate) fn uses(op: &Op) -> [Vec<Buffer>; 2] {
     match *op {
-        Op::Gather { to, .. } | Op::Normal { to } | Op::Fill { to, .. } => [vec![], vec![to]],
+        Op::Gather { to, .. } | Op::Normal { to, .. } | Op::Fill { to, .. } => [vec![], vec![to]],
         Op::Mix { from, to, .. } => [vec![from], vec![to]],
         Op::Networks { x, given, st, hidden: [h0, h1], .. } => [vec![x, given], vec![st, h0, h1]],
         Op::Couple { x, st, to, log_det, .. } => [vec![x, st, log_det], vec![to, log_det]],
-        Op::Uncouple { x, st, .. } => [vec![x, st], vec![x]],
+        Op::Uncouple { from, x, st, .. } => [vec![from, st], vec![x]],
+        Op::SquaredError { from, target, loss, d_from, .. } | Op::Discrepancy { from, target, loss, d_from, .. } => {
+            [vec![from, target, loss], vec![loss, d_from]]
+        }
+        Op::TotalLoss { loss } => [vec![loss], vec![]],
+        Op::UncoupleBackward { x, st, d_x, d_from, d_st, .. } => [vec![x, st, d_x], vec![d_from, d_st]],
         Op::Walk { x, given, st, hidden: [h0, h1], .. } => [vec![x, given], vec![x, st, h0, h1]],
         Op::Loss { z, log_det, loss, d_z, d_log_det } => [vec![z, log_det], vec![loss, d_z, d_log_det]],
         Op::CoupleBackward { x, st, d_to, d_log_det, d_x, d_st, .. } => [vec![x, st, d_to, d_log_det], vec![d_x, d_st]],

@@ -31,7 +31,7 @@ pub(crate) fn remember(flow: &Flow, data: &Dataset, noise: f64) -> Result<Traini
     let training = training_rows(data, noise);
     let evidence = match flow.spec().kind {
         Kind::Hint => Evidence::of(&flow.joint()?.log_evidence(&data.some_rows(EVIDENCE_ROWS).y)?),
-        Kind::Flow | Kind::Cinn => None,
+        Kind::Flow | Kind::Cinn | Kind::Inn => None,
     };
     flow.remember(training.clone(), evidence);
     Ok(training)
@@ -87,7 +87,9 @@ pub(crate) fn held_out(
     for (i, x) in rows.x.chunks(ROWS * data.dim).enumerate() {
         let y = match flow.spec().kind {
             Kind::Flow => &[][..],
-            Kind::Cinn | Kind::Hint => &rows.y[i * ROWS * data.cond_dim..][..x.len() / data.dim * data.cond_dim],
+            Kind::Cinn | Kind::Hint | Kind::Inn => {
+                &rows.y[i * ROWS * data.cond_dim..][..x.len() / data.dim * data.cond_dim]
+            }
         };
         log_prob.extend(flow.given(y)?.log_prob(x)?);
     }

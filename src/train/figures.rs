@@ -63,7 +63,7 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     let drawn = match flow.spec().kind {
         Kind::Flow => Lanes { y: Vec::new(), x: flow.sample(COMPARED, seed)? },
         // One sample for the conditions of each row.
-        Kind::Cinn => Lanes { x: flow.given(&rows.y)?.sample(1, seed)?, y: rows.y.clone() },
+        Kind::Cinn | Kind::Inn => Lanes { x: flow.given(&rows.y)?.sample(1, seed)?, y: rows.y.clone() },
         Kind::Hint => flow.joint()?.sample(COMPARED, seed)?,
     };
     if let Some(shapes) = config.data.preset.and_then(|preset| preset.shapes(config.data.outline)) {

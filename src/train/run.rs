@@ -409,6 +409,9 @@ impl Run<'_> {
 
     /// What the model does with the held-out rows. The model is written by now: where this fails, the run does not.
     fn density(&self, observer: &mut dyn Observer, training: &TrainingRows) -> Option<Density> {
+        if !self.flow.spec().kind.has_density() {
+            return None;
+        }
         let density = density::held_out(self.flow, self.data, Some(training), density::SAMPLES);
         density.map_err(|error| observer.warning(&format!("the densities could not be looked at: {error}"))).ok()
     }

@@ -1,8 +1,9 @@
 //! How a library asks for a training.
 
-use crate::config::preset::{for_affine_tables, for_tables};
+use crate::config::preset::{for_affine_tables, for_inn_tables, for_tables};
 use crate::config::{CouplingKind, Keep, Memory, Train};
 use crate::error::{Error, Result};
+use crate::plan::Kind;
 
 /// How a flow is trained. What is not set is chosen by what the flow's couplings are and by the number of rows, as the
 /// command line does for tables.
@@ -105,11 +106,12 @@ impl TrainConfig {
         self
     }
 
-    /// All settings, for couplings of a kind.
-    pub(super) fn settings(&self, coupling: CouplingKind) -> Result<Train> {
-        let mut train = match coupling {
-            CouplingKind::Affine => for_affine_tables(),
-            CouplingKind::Spline => for_tables(),
+    /// All settings, for a kind of model with a kind of couplings.
+    pub(super) fn settings(&self, kind: Kind, coupling: CouplingKind) -> Result<Train> {
+        let mut train = match (kind, coupling) {
+            (Kind::Inn, _) => for_inn_tables(),
+            (_, CouplingKind::Affine) => for_affine_tables(),
+            (_, CouplingKind::Spline) => for_tables(),
         }
         .train;
         if let Some(rate) = self.learning_rate {
@@ -132,7 +134,7 @@ impl TrainConfig {
         if self.keep_last {
             train.keep = Keep::Last;
         }
-        train.batch = self.batch;
+        train.batch = self.batch.or(train.batch);
         train.dropout = self.dropout.or(train.dropout);
         train.decay = self.weight_decay.or(train.decay);
         train.validate().map_err(as_argument)?;

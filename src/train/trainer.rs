@@ -8,10 +8,10 @@ use super::kept::Kept;
 use super::metrics::EpochReport;
 use super::settings::{TrainConfig, as_argument};
 use super::training_loop::{Progress, TrainingLoop};
-use crate::config::CouplingKind;
+use crate::config::{CouplingKind, Memory};
 use crate::error::{Error, Result};
 use crate::flow::Flow;
-use crate::plan::Transform;
+use crate::plan::{Kind, Transform};
 
 /// Trains a flow on a data set.
 ///
@@ -91,7 +91,19 @@ impl<'a> Trainer<'a> {
             Transform::Affine => CouplingKind::Affine,
             Transform::Spline(_) => CouplingKind::Spline,
         };
-        let settings = data.resolve(&config.settings(coupling)?, coupling).map_err(as_argument)?;
+        let kind = flow.spec().kind;
+        if kind == Kind::Inn && data.x.regression.is_some() {
+            let what = "is an `inn`, which tells the conditions from the rows, but their regression on them is taken off \
+                        these rows; make the data set with `regression(false)`";
+            return Err(Error::argument("flow", what));
+        }
+        let settings = data.resolve(&config.settings(kind, coupling)?, coupling).map_err(as_argument)?;
+        if kind == Kind::Inn && settings.memory != Memory::Stored {
+            return Err(Error::argument(
+                "memory",
+                "must be `Memory::Stored` of an `inn`, whose inverse is trained too",
+            ));
+        }
         let noise = settings.noise;
         Ok(Self { flow, data, steps: TrainingLoop::new(flow, settings, data)?, noise })
     }

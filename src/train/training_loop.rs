@@ -17,9 +17,10 @@ use super::score::held_out_score;
 use crate::config::{Keep, Train};
 use crate::engine::{ProgramId, Skips, StepJob, Values};
 use crate::error::{Error, Result};
-use crate::flow::{Flow, half_square, programs};
+use crate::flow::{Flow, Losses, half_square, programs};
 use crate::kernel::dropout::Dropout;
 use crate::optim::{Adam, Schedule};
+use crate::plan::Kind;
 pub(crate) use retry::Retries;
 pub(crate) use state::{Position, State};
 
@@ -60,6 +61,8 @@ pub(crate) struct TrainingLoop<'a> {
     adam: Adam,
     schedule: Schedule,
     program: ProgramId,
+    /// That of the first epochs, up to [`Train::way_back_from`].
+    first_program: ProgramId,
     batch: u64,
     batches: u64,
     position: Position,
@@ -110,8 +113,21 @@ impl<'a> TrainingLoop<'a> {
         if let Some(&(what, expected, got)) = columns.iter().find(|(_, expected, got)| *expected as usize != *got) {
             return Err(Error::Shape { what: what.into(), expected: expected as usize, got });
         }
-        let name = if settings.clip_norm > 0.0 { programs::Name::ClippedStep } else { programs::Name::Step };
-        let program = flow.compiled(name(settings.memory), batch as usize)?;
+        let clips = settings.clip_norm > 0.0;
+        let (program, first_program) = match spec.kind {
+            Kind::Inn => {
+                let losses = settings.inn_losses();
+                let first = Losses { inverse: None, ..losses };
+                let compile = |losses| flow.compiled(programs::Name::InnStep(losses, clips), batch as usize);
+                let first = if settings.way_back_from() > 0 { compile(first)? } else { compile(losses)? };
+                (compile(losses)?, first)
+            }
+            _ => {
+                let name = if clips { programs::Name::ClippedStep } else { programs::Name::Step };
+                let program = flow.compiled(name(settings.memory), batch as usize)?;
+                (program, program)
+            }
+        };
         let mut trainer = Self {
             flow,
             data,
@@ -119,6 +135,7 @@ impl<'a> TrainingLoop<'a> {
             schedule: settings.schedule(),
             settings,
             program,
+            first_program,
             batch,
             batches,
             position: Position::default(),
@@ -235,7 +252,8 @@ impl<'a> TrainingLoop<'a> {
         });
         // Counted within the epoch and not from where this process began, so that a resumed run reads the same losses.
         let read = (batch + 1).is_multiple_of(READ_EVERY) || batch + 1 == self.batches;
-        let (program, clips) = (self.program, self.adam.clip_norm > 0.0);
+        let program = if epoch < self.settings.way_back_from() { self.first_program } else { self.program };
+        let clips = self.adam.clip_norm > 0.0;
         let read_skips = read && clips;
         let (loss, skips) = self.flow.with_session(|session| {
             if let Some(order) = &order {
@@ -296,7 +314,7 @@ impl<'a> TrainingLoop<'a> {
             step: self.position.step,
             train_loss: self.loss_sum / self.losses as f64,
             validation_loss: test.map(|(loss, _)| loss),
-            ll: test.map(|(_, ll)| ll),
+            ll: test.map(|(_, ll)| ll).filter(|_| self.flow.spec().kind.has_density()),
             learning_rate: self.rate(),
             rows_per_s: self.rows_per_s(),
         };
@@ -371,8 +389,10 @@ impl<'a> TrainingLoop<'a> {
         if self.data.test.is_empty() {
             return Ok(None);
         }
-        let score = self.with_model(|| held_out_score(self.flow, self.data))?;
-        Ok(score.map(|score| (score.loss, score.ll)))
+        let losses = self.settings.inn_losses();
+        let score = self.with_model(|| held_out_score(self.flow, self.data, losses))?;
+        // Without a density there is no LL, which is kept as no number and not reported.
+        Ok(score.map(|score| (score.loss, score.ll.unwrap_or(f64::NAN))))
     }
 
     /// What a reversible backward pass loses on its way: the largest distance of a row from what [`Flow::encode`] and

@@ -5,6 +5,7 @@ mod circles;
 pub(crate) mod common;
 mod data;
 mod filter;
+mod inn;
 mod memory;
 mod posterior;
 mod python;

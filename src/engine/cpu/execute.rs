@@ -1,5 +1,6 @@
 //! One operation on one tile: from the recorded operation to its kernel.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::compiled::{Compiled, Source};
@@ -14,8 +15,7 @@ use crate::kernel::reflect::Reflections;
 use crate::kernel::reflect::blocks::Sums;
 use crate::kernel::{Gradients, Tile, couple, gather, loss, mix, networks, walk};
 use crate::plan::{Mix, Plan};
-use crate::program::{Op, StageId};
-use crate::rng::Stream;
+use crate::program::{Op, Program, StageId};
 
 /// What all tiles read: the model and the data.
 pub(super) struct Model {
@@ -38,23 +38,28 @@ pub(super) struct Place<'a> {
 }
 
 impl Model {
-    /// Runs a program on a tile, by the clock where there is one; returns the sum of the loss over its samples.
+    /// Takes the caller's inputs of a tile into its arena.
+    pub(super) fn load(program: &Program, tile: &mut Tile, place: &Place<'_>) {
+        let Source::Job(job) = place.source else { return };
+        let rows = tile.shape().rows;
+        for (buffer, values) in program.inputs.iter().zip(job.inputs) {
+            let columns = buffer.rows as usize;
+            tile.load(*buffer, &values[place.first * columns..(place.first + rows) * columns]);
+        }
+    }
+
+    /// Runs operations of a program on a tile, by the clock where there is one; returns the sum of the loss over its
+    /// samples.
     pub(super) fn run(
         &self,
         compiled: &Compiled,
+        ops: Range<usize>,
         tile: &mut Tile,
         place: &Place<'_>,
         mut gradients: Gradients<'_>,
         clock: Option<&Clock>,
     ) -> f64 {
         let Compiled { program, short, applied, .. } = compiled;
-        if let Source::Job(job) = place.source {
-            let rows = tile.shape().rows;
-            for (buffer, values) in program.inputs.iter().zip(job.inputs) {
-                let columns = buffer.rows as usize;
-                tile.load(*buffer, &values[place.first * columns..(place.first + rows) * columns]);
-            }
-        }
         let mut execute = |i: usize| {
             let (op, short) = (&program.rows[i], short[i]);
             match applied.at(i) {
@@ -63,8 +68,8 @@ impl Model {
             }
         };
         match clock {
-            None => (0..program.rows.len()).map(execute).sum(),
-            Some(clock) => (0..program.rows.len()).map(|i| clock.time(i, || execute(i))).sum(),
+            None => ops.map(execute).sum(),
+            Some(clock) => ops.map(|i| clock.time(i, || execute(i))).sum(),
         }
     }
 
@@ -145,17 +150,22 @@ impl Model {
                 let [to] = tile.split([to]);
                 gather::gather(shape, &rows, to);
             }
-            Op::Normal { to } => {
-                let Source::Job(job) = place.source else { unreachable!("normals belong to an evaluation") };
+            Op::Normal { to, stream, deviation } => {
                 let [to] = tile.split([to]);
-                let numbers = Numbers {
-                    seed: job.seed,
-                    stream: Stream::Latent,
-                    step: job.groups.first,
-                    first_row: job.first_row + place.first as u64,
-                    group_rows: job.groups.rows,
+                let first = place.first as u64;
+                let numbers = match *place.source {
+                    Source::Job(job) => Numbers {
+                        seed: job.seed,
+                        stream,
+                        step: job.groups.first,
+                        first_row: job.first_row + first,
+                        group_rows: job.groups.rows,
+                    },
+                    Source::Batch(job) => {
+                        Numbers { seed: job.seed, stream, step: job.step, first_row: first, group_rows: 0 }
+                    }
                 };
-                gather::normal(shape, numbers, to);
+                gather::normal(shape, numbers, deviation, to);
             }
             Op::Fill { to, value } => {
                 let [to] = tile.split([to]);
@@ -183,7 +193,11 @@ impl Model {
                 let [x, st, to, log_det] = tile.split([x, st, to, log_det]);
                 couple::forward(shape, stage(id), spec, x, st, to, log_det);
             }
-            Op::Uncouple { stage: id, x, st } => {
+            Op::Uncouple { stage: id, from, x, st } => {
+                if from != x {
+                    let [from, x] = tile.split([from, x]);
+                    x.copy_from_slice(from);
+                }
                 let [x, st] = tile.split([x, st]);
                 couple::inverse(shape, stage(id), spec, x, st);
             }
@@ -206,6 +220,18 @@ impl Model {
                 let [z, log_det, loss, d_z, d_log_det] = tile.split([z, log_det, loss, d_z, d_log_det]);
                 loss::loss(shape, place.batch, z, log_det, loss, d_z, d_log_det);
                 return loss[..shape.rows].iter().map(|&l| f64::from(l)).sum();
+            }
+            Op::SquaredError { from, target, loss, d_from, weight } => {
+                let [from, target, loss, d_from] = tile.split([from, target, loss, d_from]);
+                loss::squared_error(shape, place.batch, weight, [from, target], loss, d_from);
+            }
+            Op::TotalLoss { loss } => {
+                return tile.get(loss)[..shape.rows].iter().map(|&l| f64::from(l)).sum();
+            }
+            Op::Discrepancy { .. } => unreachable!("{op:?} works on all tiles at once"),
+            Op::UncoupleBackward { stage: id, x, st, d_x, d_from, d_st } => {
+                let [x, st, d_x, d_from, d_st] = tile.split([x, st, d_x, d_from, d_st]);
+                couple::inverse_backward(shape, stage(id), spec, [x, st, d_x], [d_from, d_st]);
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let [x, st, d_to, d_log_det, d_x, d_st] = tile.split([x, st, d_to, d_log_det, d_x, d_st]);

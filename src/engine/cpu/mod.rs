@@ -7,6 +7,7 @@ mod arrays;
 mod compiled;
 mod execute;
 mod mixing;
+mod phases;
 mod profile;
 mod session;
 mod tiling;

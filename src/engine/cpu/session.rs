@@ -24,21 +24,21 @@ use crate::program::{Program, StepOp, shortcuts};
 
 pub(super) struct CpuSession {
     pool: Arc<rayon::ThreadPool>,
-    model: Model,
+    pub(super) model: Model,
     optimizer: Optimizer,
     /// One gradient arena per group of tiles, one after the other; empty until a program with gradients is compiled.
-    partials: Floats,
+    pub(super) partials: Floats,
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
-    written: usize,
-    programs: Vec<Compiled>,
+    pub(super) written: usize,
+    pub(super) programs: Vec<Compiled>,
     /// What is known of the mixings with these weights.
     known: Known,
     /// Sums of the loss over the samples of each group.
-    losses: Vec<f64>,
+    pub(super) losses: Vec<f64>,
     /// Mean loss of the last run.
-    loss: f32,
+    pub(super) loss: f32,
     /// Times of operations, while they are taken.
-    profile: Option<Vec<KernelTime>>,
+    pub(super) profile: Option<Vec<KernelTime>>,
 }
 
 /// What has been worked out of the trained mixings since the weights changed.
@@ -126,6 +126,9 @@ impl CpuSession {
 
     /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing (`tests/allocations.rs`).
     fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
+        if self.programs[id.0].program.couples_samples() {
+            return self.phases(id, rows, source, outputs);
+        }
         let compiled = &self.programs[id.0];
         let program = &compiled.program;
         let model = &self.model;
@@ -137,7 +140,8 @@ impl CpuSession {
             let range = tiling.rows(i);
             let place = Place { source, first: range.start, batch: rows };
             compiled.with_tile(tiling.capacity(), range.len(), |tile| {
-                let loss = model.run(compiled, tile, &place, gradients, clock.as_ref());
+                Model::load(program, tile, &place);
+                let loss = model.run(compiled, 0..program.rows.len(), tile, &place, gradients, clock.as_ref());
                 if let Some(piece) = pieces.get(i) {
                     let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
                     for (buffer, samples) in program.outputs.iter().zip(piece.iter_mut()) {

@@ -38,7 +38,10 @@ pub(super) fn trim(program: &Program) -> Program {
             // Gradients are added to those of the columns at once.
             *slots = slots.part(0, 0);
         }
-        Op::Couple { stage, st, .. } | Op::Uncouple { stage, st, .. } | Op::CoupleBackward { stage, st, .. } => {
+        Op::Couple { stage, st, .. }
+        | Op::Uncouple { stage, st, .. }
+        | Op::CoupleBackward { stage, st, .. }
+        | Op::UncoupleBackward { stage, st, .. } => {
             *st = st.part(0, stages[*stage].sum_rows);
         }
         _ => {}

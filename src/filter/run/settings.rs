@@ -28,6 +28,7 @@ pub(crate) struct Settings {
 #[serde(deny_unknown_fields, rename_all = "lowercase", tag = "name")]
 pub(crate) enum MethodSettings {
     Hint { rows: usize, validation: usize, warm: bool, quick: bool, set: Vec<String> },
+    Inn { rows: usize, validation: usize, warm: bool, quick: bool, set: Vec<String> },
     Enkf { members: usize },
     Particle { particles: usize },
 }
@@ -57,6 +58,9 @@ impl From<&Method> for MethodSettings {
             Method::Hint(HintSettings { rows, validation, warm, quick, set }) => {
                 Self::Hint { rows: *rows, validation: *validation, warm: *warm, quick: *quick, set: set.clone() }
             }
+            Method::Inn(HintSettings { rows, validation, warm, quick, set }) => {
+                Self::Inn { rows: *rows, validation: *validation, warm: *warm, quick: *quick, set: set.clone() }
+            }
             Method::EnsembleKalman { members } => Self::Enkf { members: *members },
             Method::Particle { particles } => Self::Particle { particles: *particles },
         }
@@ -68,6 +72,7 @@ impl MethodSettings {
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::Hint { .. } => "HINT",
+            Self::Inn { .. } => "INN",
             Self::Enkf { .. } => "EnKF",
             Self::Particle { .. } => "particle filter",
         }
@@ -78,6 +83,9 @@ impl MethodSettings {
         match self.clone() {
             Self::Hint { rows, validation, warm, quick, set } => {
                 Method::Hint(HintSettings { rows, validation, warm, quick, set })
+            }
+            Self::Inn { rows, validation, warm, quick, set } => {
+                Method::Inn(HintSettings { rows, validation, warm, quick, set })
             }
             Self::Enkf { members } => Method::EnsembleKalman { members },
             Self::Particle { particles } => Method::Particle { particles },
@@ -163,6 +171,7 @@ mod tests {
         let methods = [
             Method::Hint(HintSettings::default().set("train.epochs", 3)),
             Method::particle(9),
+            Method::Inn(HintSettings::quick().set("train.epochs", 3)),
             Method::ensemble_kalman(7),
             quick,
         ];

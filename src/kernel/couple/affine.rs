@@ -181,6 +181,63 @@ impl<L: LogScale> Kernel for LinkInverse<'_, L> {
     }
 }
 
+/// Backward of [`inverse`], `x = (v - t) exp(-sigma(s))`: writes the gradients of v, `d_from`, and of `st`.
+pub(super) fn inverse_backward(
+    shape: Shape,
+    stage: &Stage,
+    scale: Scale,
+    [x, st, d_x]: [&[f32]; 3],
+    [d_from, d_st]: [&mut [f32]; 2],
+) {
+    run_with!(scale, sigma => InverseBackward { shape, stage, sigma, x, st, d_x, d_from: &mut *d_from, d_st: &mut *d_st });
+    // See `forward`: padding has no gradient.
+    shape.clear_padding(d_from);
+    shape.clear_padding(d_st);
+}
+
+struct InverseBackward<'a, L> {
+    shape: Shape,
+    stage: &'a Stage,
+    sigma: L,
+    x: &'a [f32],
+    st: &'a [f32],
+    d_x: &'a [f32],
+    d_from: &'a mut [f32],
+    d_st: &'a mut [f32],
+}
+
+impl<L: LogScale> Kernel for InverseBackward<'_, L> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Self { shape, stage: Stage { chains, .. }, sigma, .. } = self;
+        for (c, chain) in chains.iter().enumerate() {
+            let &[link] = &chain[..] else {
+                assert!(chain.is_empty(), "a column has one map at most");
+                shape.row_mut(self.d_from, c).copy_from_slice(shape.row(self.d_x, c));
+                continue;
+            };
+            for at in (0..shape.width).step_by(LANES) {
+                let place = |row: u32| row as usize * shape.stride + at;
+                let s = lanes(self.st, place(link.row(S_ROW)));
+                let x = lanes(self.x, c * shape.stride + at);
+                let d_x = lanes(self.d_x, c * shape.stride + at);
+                let d_from = lanes_mut(self.d_from, c * shape.stride + at);
+                for i in 0..LANES {
+                    d_from[i] = d_x[i] * exp::<S>(-sigma.value::<S>(s[i]));
+                }
+                let d_s = lanes_mut(self.d_st, place(link.row(S_ROW)));
+                for i in 0..LANES {
+                    d_s[i] = -(d_x[i] * x[i]) * sigma.slope::<S>(s[i]);
+                }
+                let d_t = lanes_mut(self.d_st, place(link.row(T_ROW)));
+                for i in 0..LANES {
+                    d_t[i] = -d_from[i];
+                }
+            }
+        }
+    }
+}
+
 /// Writes the gradients of `x` and `st`.
 pub(super) fn backward(shape: Shape, stage: &Stage, scale: Scale, buffers: Gradients<'_>) {
     let Gradients { x, st, d_to, d_log_det, d_x, d_st } = buffers;

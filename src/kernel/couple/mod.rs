@@ -42,6 +42,19 @@ pub(crate) fn node_inverse(shape: Shape, stage: &Stage, node: &Node, spec: &Spec
     }
 }
 
+/// Writes to `d_from` and `d_st` the gradients of what [`inverse`] read, from those of what it made, `d_x`. Of affine maps
+/// only, one for a column at most.
+pub(crate) fn inverse_backward(
+    shape: Shape,
+    stage: &Stage,
+    spec: &Spec,
+    [x, st, d_x]: [&[f32]; 3],
+    [d_from, d_st]: [&mut [f32]; 2],
+) {
+    assert!(spec.coupling == Transform::Affine, "the inverse of a spline has no backward pass");
+    affine::inverse_backward(shape, stage, spec.scale, [x, st, d_x], [d_from, d_st]);
+}
+
 /// Buffers of the backward pass.
 pub(crate) struct Gradients<'a> {
     pub(crate) x: &'a [f32],

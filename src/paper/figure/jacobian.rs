@@ -46,7 +46,7 @@ pub(super) fn jacobians(lab: &mut Lab<'_>, models: &[Model], path: &Path) -> Res
         let (x, y) = shapes.generate_with_observations(ROWS, data_seed, TEST_FIRST_ROW)?;
         let values = match flow.spec().kind {
             Kind::Flow => flow.mean_abs_jacobian(x.values())?,
-            Kind::Cinn | Kind::Hint => flow.given(y.values())?.mean_abs_jacobian(x.values())?,
+            Kind::Cinn | Kind::Hint | Kind::Inn => flow.given(y.values())?.mean_abs_jacobian(x.values())?,
         };
         let dim = values.len().isqrt();
         maps.push(JacobianMap { title, dim, conditions: dim - shapes.dim(), values });

@@ -25,8 +25,8 @@ pub(super) struct Compared {
     pub worst_deviation: f64,
     /// Squared discrepancy of the states, in deviations of the particles.
     pub mmd: f64,
-    /// Distance of the log-evidence of all observations, in nats.
-    pub evidence: f64,
+    /// Distance of the log-evidence of all observations, in nats, of filters that know it.
+    pub evidence: Option<f64>,
     /// Score of each species against the truth.
     pub crps: [f64; SPECIES],
     /// Of a step.
@@ -77,7 +77,7 @@ fn compare(filter: Filter, folder: &Path, rows: &[Row], particles: &Path, truth:
     let worst = |values: Vec<f64>, from: f64| {
         values.into_iter().fold(from, |worst, v| if (v - from).abs() <= (worst - from).abs() { worst } else { v })
     };
-    let evidence = |rows: &[Row]| rows.iter().filter_map(|row| row.step.log_evidence).sum::<f64>();
+    let evidence = |rows: &[Row]| rows.iter().map(|row| row.step.log_evidence).sum::<Option<f64>>();
     let mut mmd = 0.0;
     for (own, right) in pairs() {
         mmd += discrepancy(folder, particles, own.step.step, right)? / count;
@@ -89,7 +89,7 @@ fn compare(filter: Filter, folder: &Path, rows: &[Row], particles: &Path, truth:
         worst_mean: worst(all(&distance), 0.0),
         worst_deviation: worst(all(&part), 1.0),
         mmd,
-        evidence: (evidence(rows) - evidence(truth)).abs(),
+        evidence: evidence(rows).zip(evidence(truth)).map(|(own, right)| (own - right).abs()),
         crps: mean_of(&|own, _, i| own.columns[i].score.map_or(f64::NAN, |score| score.crps)),
         seconds: rows.iter().map(|row| row.seconds).sum::<f64>() / count,
         simulations: rows.iter().map(|row| row.step.simulations as f64).sum::<f64>() / count,

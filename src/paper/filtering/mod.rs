@@ -1,5 +1,5 @@
 //! The paper's last experiment: four competing species are followed over ten steps, three of them measured (appendix,
-//! "Bayesian filtering using HINT"). HINT and an ensemble Kalman filter are held against a filter of many particles, and
+//! "Bayesian filtering using HINT"). HINT, an INN and an ensemble Kalman filter are held against a filter of many particles, and
 //! their bands against the truth of many series.
 
 mod compare;
@@ -30,16 +30,18 @@ const FIRST_SERIES: u64 = 1001;
 enum Filter {
     Particle,
     Hint,
+    Inn,
     Enkf,
 }
 
 impl Filter {
-    const ALL: [Self; 3] = [Self::Particle, Self::Hint, Self::Enkf];
+    const ALL: [Self; 4] = [Self::Particle, Self::Hint, Self::Inn, Self::Enkf];
 
     fn name(self) -> &'static str {
         match self {
             Self::Particle => "particle",
             Self::Hint => "hint",
+            Self::Inn => "inn",
             Self::Enkf => "enkf",
         }
     }
@@ -48,6 +50,7 @@ impl Filter {
         match self {
             Self::Particle => "particle filter",
             Self::Hint => "HINT",
+            Self::Inn => "INN",
             Self::Enkf => "EnKF",
         }
     }
@@ -59,14 +62,14 @@ impl Filter {
             (Self::Particle, Scale::Quick) => Method::particle(200_000),
             (Self::Enkf, Scale::Paper) => Method::ensemble_kalman(64_000),
             (Self::Enkf, Scale::Quick) => Method::ensemble_kalman(16_000),
-            (Self::Hint, scale) => {
+            (Self::Hint | Self::Inn, scale) => {
                 let mut settings = match scale {
                     Scale::Paper => HintSettings::default(),
                     Scale::Quick => HintSettings::quick(),
                 };
                 let of_filters = |set: &&String| set.starts_with("train.") || set.starts_with("model.");
                 settings.set.extend(set.iter().filter(of_filters).cloned());
-                Method::Hint(settings)
+                if self == Self::Inn { Method::Inn(settings) } else { Method::Hint(settings) }
             }
         }
     }

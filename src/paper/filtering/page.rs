@@ -67,8 +67,8 @@ const CAPTION: &str = "Posteriors of the four populations given all measurements
 the middle 50 % and 90 % (blue); those of the particle filter (thin lines); the truth (red). Crosses are measurements, \
 with the deviation of their noise; x4 is not measured.";
 
-const POSTERIORS: &str = "The posterior of x4 after each step, by HINT and by an ensemble Kalman filter (rows), before that \
-of the particle filter (grey). Every step has a scale of its own.";
+const POSTERIORS: &str = "The posterior of x4 after each step, by HINT, by an INN and by an ensemble Kalman filter (rows), \
+before that of the particle filter (grey). Every step has a scale of its own.";
 
 /// Writes the page, and its tables as `.csv`.
 pub(super) fn write(request: &Request<'_>, path: &Path, compared: &[Compared], covered: &[Covered]) -> Result<()> {
@@ -114,14 +114,15 @@ fn table(compared: &[Compared]) -> String {
         let furthest = own.iter().map(|one| one.worst_deviation);
         let furthest =
             furthest.fold(1.0, |worst: f64, v| if (v - 1.0).abs() > (worst - 1.0).abs() { v } else { worst });
+        let known: Option<f64> = own.iter().map(|one| one.evidence).sum();
+        let evidence = known.map_or("-".into(), |sum| format!("{:.3}", sum / own.len() as f64));
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {worst:.2}, {furthest:.2} | {:.5} | {:.3} | {:.5} | {:.1} | {:.0} |",
+            "| {} | {} | {} | {worst:.2}, {furthest:.2} | {:.5} | {evidence} | {:.5} | {:.1} | {:.0} |",
             filter.label(),
             species(&|one| one.mean),
             species(&|one| one.deviation),
             mean(&own, |one| one.mmd),
-            mean(&own, |one| one.evidence),
             mean(&own, |one| one.crps[SPECIES - 1]),
             mean(&own, |one| one.seconds),
             mean(&own, |one| one.simulations),

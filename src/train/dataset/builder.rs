@@ -2,7 +2,7 @@
 
 use super::{Dataset, RowColumns, Rows};
 use crate::config::Model;
-use crate::config::preset::for_tables;
+use crate::config::preset::{for_inn_tables, for_tables};
 use crate::data::columns::units::{Bounds, Choice, ColumnSetting, Gains, Units};
 use crate::data::{Table, side_by_side};
 use crate::error::{Error, Result};
@@ -326,6 +326,14 @@ impl Dataset {
     /// without conditions has none: `build` says so.
     pub fn cinn(&self) -> FlowBuilder {
         self.builder(Kind::Cinn)
+    }
+
+    /// Starts an `inn` for this data, which draws samples of x given y and has no density (docs/model.md, INN): eight blocks
+    /// of plain affine couplings of width 64, as many latent columns as x has more columns than y. Data without conditions has none:
+    /// `build` says so; rows whose regression is taken off cannot train it ([`DatasetBuilder::regression`]).
+    pub fn inn(&self) -> FlowBuilder {
+        let spec = for_inn_tables().model.shape(self.dim as u32, self.cond_dim as u32);
+        FlowBuilder::for_data(spec, [&self.x, &self.y]).max_log_scale(8.0).init_by_inputs()
     }
 
     fn builder(&self, kind: Kind) -> FlowBuilder {

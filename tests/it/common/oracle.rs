@@ -6,6 +6,7 @@
 
 mod adam;
 mod coupling;
+mod inn;
 mod lane;
 mod mixing;
 mod network;
@@ -16,6 +17,8 @@ use std::f64::consts::PI;
 
 pub(crate) use adam::{Adam, AdamSettings};
 pub(crate) use spec::{ConditionOn, Kind, Mixing, Scale, Spec, SplineSettings, Tensor, Tensors, Transform, is_trained};
+
+pub(crate) use inn::{InnLosses, mmd};
 
 use coupling::{Coupling, Tree};
 use lane::Lane;

@@ -170,6 +170,39 @@ impl Cost for launch::Loss {
     }
 }
 
+impl Cost for launch::SquaredError {
+    type Sizes<'a> = ();
+
+    fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
+        self.columns.into()
+    }
+}
+
+impl Cost for launch::Discrepancy {
+    /// Quads from one row of the arena to the next.
+    type Sizes<'a> = usize;
+
+    fn iterations(&self, _: ColumnMaps, stride: usize) -> u64 {
+        4 * stride as u64 * (1 + 3 * u64::from(self.columns))
+    }
+}
+
+impl Cost for launch::TotalLoss {
+    type Sizes<'a> = ();
+
+    fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
+        8
+    }
+}
+
+impl Cost for launch::UncoupleBackward {
+    type Sizes<'a> = ();
+
+    fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
+        1
+    }
+}
+
 impl Cost for launch::CoupleBackward {
     type Sizes<'a> = &'a Stage;
 

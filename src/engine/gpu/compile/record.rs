@@ -2,6 +2,7 @@
 
 mod clip;
 mod fused;
+mod inn;
 mod networks;
 pub(crate) mod reflect;
 
@@ -143,8 +144,8 @@ impl<'a> Recorder<'a> {
                 let fours = conditions.div_ceil(4) + (to.rows - conditions).div_ceil(4);
                 self.push(Kernel::Gather, Head::Tile, [Quads(64), Fixed(fours)], launch, ())
             }
-            Op::Normal { to } => {
-                let launch = launch::Normal { tile, to: to.first, columns: to.rows };
+            Op::Normal { to, stream, deviation } => {
+                let launch = launch::Normal { tile, to: to.first, columns: to.rows, stream: stream as u32, deviation };
                 self.push(Kernel::Normal, Head::Tile, [Quads(64), Fixed(to.rows.div_ceil(4))], launch, ())
             }
             Op::Fill { .. } if short => Ok(()),
@@ -168,9 +169,10 @@ impl<'a> Recorder<'a> {
                 };
                 self.push(Kernel::Couple, Head::Tile, [Quads(8), Fixed(1)], launch, stage)
             }
-            Op::Uncouple { stage: id, x, st } => {
+            Op::Uncouple { stage: id, from, x, st } => {
                 let (stage, tables) = self.stage(id);
-                let launch = launch::Uncouple { tile, x: x.first, st: st.first, chains: tables.chains };
+                let launch =
+                    launch::Uncouple { tile, input: from.first, x: x.first, st: st.first, chains: tables.chains };
                 self.push(Kernel::Uncouple, Head::Tile, [Quads(64), Fixed(stage.dim)], launch, stage)
             }
             Op::Walk { stage: id, x, given, st, hidden, keep: _ } => {
@@ -200,6 +202,9 @@ impl<'a> Recorder<'a> {
                     columns: z.rows,
                 };
                 self.push(Kernel::Loss, Head::Tile, [Quads(8), Fixed(1)], launch, ())
+            }
+            Op::SquaredError { .. } | Op::Discrepancy { .. } | Op::TotalLoss { .. } | Op::UncoupleBackward { .. } => {
+                self.of_inn(op)
             }
             Op::CoupleBackward { stage: id, x, st, d_to, d_log_det, d_x, d_st } => {
                 let (stage, tables) = self.stage(id);

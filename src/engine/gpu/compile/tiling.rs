@@ -124,14 +124,26 @@ impl Room {
         let largest = (self.arena / row_bytes)
             .min(self.workgroups * QUADS_PER_WORKGROUP * 4)
             .min(TILE_SAMPLES)
-            // Few samples keep a device so badly busy that a longer dispatch is the better choice.
-            .min((self.work / heaviest(program)).max(64));
+            // Few samples keep a device so badly busy that a longer dispatch is the better choice; so is one where all
+            // samples meet.
+            .min(if program.couples_samples() { u64::MAX } else { (self.work / heaviest(program)).max(64) });
         let largest = (largest as usize).min(most) / TILE_STEP * TILE_STEP;
         if largest == 0 {
             let needed = row_bytes * TILE_STEP as u64;
             return Err(too_large("32 samples of its activations", needed, self.arena, adapter));
         }
         let tiles = rows.max(1).div_ceil(largest);
+        if tiles > 1 && program.couples_samples() {
+            return Err(Error::UnsupportedLimit {
+                name: "samples of a batch",
+                what: format!(
+                    "an `inn` on `{adapter}`, whose discrepancy needs the whole batch on the device; take a smaller \
+                     train.batch, or --device cpu"
+                ),
+                needed: rows as u64,
+                available: largest as u64,
+            });
+        }
         let capacity = rows.max(1).div_ceil(tiles).next_multiple_of(TILE_STEP);
         let copy = (program.plan.layout.gradient_len().max(1) * 4) as u64;
         let copies = (PARTIALS_BYTES.min(self.array) / copy).clamp(1, MAX_SLICES as u64) as usize;

@@ -90,6 +90,8 @@ launches! {
         tile: TileJob,
         to: u32,
         columns: u32,
+        stream: u32,
+        deviation: f32,
     }
     /// `shaders/fill.wgsl`
     Fill {
@@ -173,6 +175,7 @@ launches! {
     /// `shaders/uncouple.wgsl`
     Uncouple {
         tile: TileJob,
+        input: u32,
         x: u32,
         st: u32,
         chains: u32,
@@ -199,6 +202,42 @@ launches! {
         d_z: u32,
         d_log_det: u32,
         columns: u32,
+    }
+    /// `shaders/squared_error.wgsl`
+    SquaredError {
+        tile: TileJob,
+        input: u32,
+        target_first: u32,
+        loss: u32,
+        d_input: u32,
+        columns: u32,
+        weight: f32,
+    }
+    /// `shaders/discrepancy.wgsl`
+    Discrepancy {
+        tile: TileJob,
+        input: u32,
+        target_first: u32,
+        loss: u32,
+        d_input: u32,
+        columns: u32,
+        wanted: u32,
+        weight: f32,
+    }
+    /// `shaders/total_loss.wgsl`
+    TotalLoss {
+        tile: TileJob,
+        loss: u32,
+    }
+    /// `shaders/uncouple_backward.wgsl`
+    UncoupleBackward {
+        tile: TileJob,
+        x: u32,
+        st: u32,
+        d_x: u32,
+        d_input: u32,
+        d_st: u32,
+        chains: u32,
     }
     /// `shaders/couple_backward.wgsl`
     CoupleBackward {

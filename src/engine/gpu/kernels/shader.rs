@@ -128,7 +128,7 @@ macro_rules! kernels {
 kernels! {
     /// Rows of the data set plus noise.
     Gather "gather" ["tile" "philox" "elementary"] Gather,
-    /// Standard normals.
+    /// Normals.
     Normal "normal" ["tile" "philox" "elementary"] Normal,
     /// A constant.
     Fill "fill" ["tile"] Fill,
@@ -153,6 +153,14 @@ kernels! {
         ["none" "tile" "net" "relu" "eight" "four" "dropout" "product_arena" "layer" "chain" "elementary"] Walk,
     /// Loss per sample, its gradients, and its sums over a few samples each.
     Loss "loss" ["none" "tile" "groups" "losses"] Loss,
+    /// A squared error and its gradients.
+    SquaredError "squared_error" ["tile"] SquaredError,
+    /// The discrepancy of two sets of samples and its gradient.
+    Discrepancy "discrepancy" ["tile"] Discrepancy,
+    /// Sums of the loss over a few samples each.
+    TotalLoss "total_loss" ["none" "tile" "groups" "losses"] TotalLoss,
+    /// Backward of the inverse of the maps of a stage.
+    UncoupleBackward "uncouple_backward" ["tile" "chain" "elementary"] UncoupleBackward,
     /// Backward of the maps of a stage.
     CoupleBackward "couple_backward" ["tile" "chain" "elementary"] CoupleBackward,
     /// Backward of what lies between the networks of two stages.
@@ -314,8 +322,11 @@ pub(crate) enum Passing {
 impl Kernel {
     /// Whether it deals with what couplings do to columns, and gets the transformation's shaders.
     fn transforms(self) -> bool {
-        use Kernel::{BetweenBackward, Couple, CoupleBackward, CoupleLoss, CoupleMix, Uncouple, Walk};
-        [Couple, CoupleMix, CoupleLoss, Uncouple, Walk, CoupleBackward, BetweenBackward].contains(&self)
+        use Kernel::{
+            BetweenBackward, Couple, CoupleBackward, CoupleLoss, CoupleMix, Uncouple, UncoupleBackward, Walk,
+        };
+        [Couple, CoupleMix, CoupleLoss, Uncouple, UncoupleBackward, Walk, CoupleBackward, BetweenBackward]
+            .contains(&self)
     }
 
     /// Whether it deals with the networks of nodes.

@@ -66,7 +66,7 @@ fn uncouple() {
         for rows in ROWS {
             let mut case = Case::new(plan);
             let [x, st] = [s.dim, s.st_rows].map(|n| case.buffer(n));
-            case.ops.push(Op::Uncouple { stage, x, st });
+            case.ops.push(Op::Uncouple { stage, from: x, x, st });
             case.check(device, rows, 1e-5, &format!("uncouple, N = {}", s.dim));
         }
     });

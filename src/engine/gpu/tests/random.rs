@@ -22,7 +22,7 @@ fn normals_are_those_of_the_host() {
         let plan = plan(Spec { dim, ..Spec::default() });
         let mut case = Case::new(&plan);
         let [_, to, _] = [1, dim, 1].map(|n| case.buffer(n));
-        case.ops.push(Op::Normal { to });
+        case.ops.push(Op::Normal { to, stream: Stream::Latent, deviation: 1.0 });
         for (first_row, tile) in [(0, usize::MAX), (u64::from(u32::MAX) - 10, 32)] {
             let mut session = session_with(&device, &plan, tiles(tile));
             let id = session.compile(case.program(), 37).unwrap();
@@ -49,7 +49,7 @@ fn normals_of_groups_are_counted_from_zero() {
     let mut case = Case::new(&plan);
     let to = case.scratch(6);
     case.outputs.push(to);
-    case.ops.push(Op::Normal { to });
+    case.ops.push(Op::Normal { to, stream: Stream::Latent, deviation: 1.0 });
     for tile in [usize::MAX, 32] {
         let mut session = session_with(&device, &plan, tiles(tile));
         let id = session.compile(case.program(), 100).unwrap();

@@ -101,6 +101,10 @@ impl Reference {
         let plan = self.plan.clone();
         match *op {
             Op::Gather { .. } | Op::Normal { .. } => unreachable!("tested apart"),
+            // Those of an `inn`, in `tests/rooms/inn.rs`.
+            Op::SquaredError { .. } | Op::Discrepancy { .. } | Op::TotalLoss { .. } | Op::UncoupleBackward { .. } => {
+                unreachable!("tested as a whole")
+            }
             Op::Fill { to, value } => self.arena[range(to)].fill(value.into()),
             Op::Mix { mix, transpose, from, to } => self.mix(mix, transpose, from, to),
             Op::Networks { stage, x, given, st, hidden, .. } => {
@@ -124,7 +128,9 @@ impl Reference {
                     self.arena[to.first as usize + c] = v;
                 }
             }
-            Op::Uncouple { stage, x, st } => {
+            Op::Uncouple { stage, from, x, st } => {
+                let values = self.arena[range(from)].to_vec();
+                put(&mut self.arena, x.first as usize, &values);
                 for (c, chain) in plan.stages[stage].chains.iter().enumerate() {
                     if let Transform::Spline(form) = plan.spec.coupling {
                         self.spline_inverse(form, chain, x.first as usize + c, st);

@@ -31,7 +31,7 @@ fn uncouple() {
         for rows in ROWS {
             let mut case = Case::new(plan);
             let [x, st, _] = [s.dim, s.st_rows, 1].map(|n| case.buffer(n));
-            case.ops.push(Op::Uncouple { stage, x, st });
+            case.ops.push(Op::Uncouple { stage, from: x, x, st });
             case.check(device, rows, FORWARD, &format!("uncouple, {:?}", plan.spec));
         }
     });
@@ -134,7 +134,7 @@ fn one_column(spline: Spline, x: &[f32], parameters: impl Fn(usize) -> Vec<f32>)
     case.outputs = vec![to, log_det, back, d_x, d_st];
     case.ops = vec![
         Op::Couple { stage: 0, x: x_in, st, to, log_det },
-        Op::Uncouple { stage: 0, x: back, st },
+        Op::Uncouple { stage: 0, from: back, x: back, st },
         Op::CoupleBackward { stage: 0, x: x_in, st, d_to, d_log_det, d_x, d_st },
     ];
     let rows = x.len();
