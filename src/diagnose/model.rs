@@ -44,7 +44,6 @@ pub(crate) fn diagnose(
     let scale = deviations(x, dim);
     let mut numbers = Numbers::default();
     let mut tests = Vec::new();
-    let given = flow.given(y)?;
     if flow.spec().kind == Kind::Flow {
         let samples = flow.sample(x.len() / dim, effort.seed)?;
         tests.push(neighbours::test("samples and held-out rows", &samples, x, dim, &scale, effort.seed));
@@ -56,13 +55,15 @@ pub(crate) fn diagnose(
         tests.extend(ranks.tests(&columns));
         numbers.all.extend(of_ranks(ranks, &columns));
     }
-    let z = given.encode(x)?.z;
-    let latent = latents::tests(&z, dim, y, &conditions);
+    if !flow.spec().kind.has_density() {
+        return Ok((Diagnosis::of(tests), numbers));
+    }
+    let z = flow.given(y)?.encode(x)?.z;
+    tests.extend(latents::tests(&z, dim, y, &conditions));
     if flow.spec().kind == Kind::Flow {
         let uniform = latents::uniform(&z, dim);
         numbers.all.extend(uniform.into_iter().enumerate().map(|(column, z)| (latents::name(column), z)));
     }
-    tests.extend(latent);
     Ok((Diagnosis::of(tests), numbers))
 }
 
@@ -86,7 +87,8 @@ const MOST_REFERENCE: usize = 5_000;
 fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<(String, Vec<f64>)> {
     let Ranks { columns: all, density, distance } = ranks;
     let of_columns = columns.iter().map(|name| calibration_of(name)).zip(all);
-    of_columns.chain([(COVERAGE.into(), density), (TARP.into(), distance)]).collect()
+    let others = [(COVERAGE.into(), density), (TARP.into(), distance)];
+    of_columns.chain(others.into_iter().filter(|(_, numbers)| !numbers.is_empty())).collect()
 }
 
 struct OfFlow<'a> {
@@ -105,6 +107,10 @@ impl OfFlow<'_> {
 impl Posterior for OfFlow<'_> {
     fn columns(&self) -> usize {
         self.flow.spec().dim as usize
+    }
+
+    fn has_density(&self) -> bool {
+        self.flow.spec().kind.has_density()
     }
 
     fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>> {

@@ -19,6 +19,11 @@ pub(crate) trait Posterior {
     /// Whatever may go wrong in drawing.
     fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>>;
 
+    /// Whether it has a density.
+    fn has_density(&self) -> bool {
+        true
+    }
+
     /// The log-density of `n` rows for each of some conditions, from number `first` on.
     ///
     /// # Errors
@@ -32,7 +37,8 @@ pub(crate) trait Posterior {
 pub(crate) struct Ranks {
     /// For each column the rank of each truth.
     pub columns: Vec<Vec<f64>>,
-    /// The share of samples that are denser than the truth: the smallest highest-density region that holds it.
+    /// The share of samples that are denser than the truth: the smallest highest-density region that holds it. Empty
+    /// without a density.
     pub density: Vec<f64>,
     /// The share of samples that are nearer than the truth to a random point.
     pub distance: Vec<f64>,
@@ -82,7 +88,10 @@ pub(crate) fn ranks(
             })
             .copied()
             .collect();
-        let densities = posterior.log_prob(first, count, &with_truth)?;
+        let densities = match posterior.has_density() {
+            true => posterior.log_prob(first, count, &with_truth)?,
+            false => Vec::new(),
+        };
         let of_row = |i: usize| {
             let row = first + i;
             let own = &samples[i * n * dim..][..n * dim];
@@ -91,10 +100,10 @@ pub(crate) fn ranks(
             let columns: Vec<f64> = (0..dim)
                 .map(|c| rank(own[c..].iter().step_by(dim).map(|&v| f64::from(v)), truth[c].into(), &mut rng))
                 .collect();
-            let own_densities = &densities[i * (n + 1)..][..n + 1];
             // Denser samples are those of a smaller negative density.
-            let density =
-                rank(own_densities[1..].iter().map(|&d| -f64::from(d)), -f64::from(own_densities[0]), &mut rng);
+            let density = densities.get(i * (n + 1)..(i + 1) * (n + 1)).and_then(<[f32]>::split_first);
+            let density = density
+                .map(|(truth, others)| rank(others.iter().map(|&d| -f64::from(d)), -f64::from(*truth), &mut rng));
             let from = |x: &[f32]| -> f64 {
                 x.iter().zip(point).zip(scale).map(|((x, p), s)| ((f64::from(*x) - f64::from(*p)) / s).powi(2)).sum()
             };
@@ -104,7 +113,7 @@ pub(crate) fn ranks(
         let found: Vec<_> = (0..count).into_par_iter().map(of_row).collect();
         for (columns, density, distance) in found {
             all.columns.iter_mut().zip(columns).for_each(|(all, rank)| all.push(rank));
-            all.density.push(density);
+            all.density.extend(density);
             all.distance.push(distance);
         }
     }
@@ -144,11 +153,12 @@ impl Ranks {
         );
         let p_value = Uniformity::of(&self.density).p_value;
         let density = Test::new(COVERAGE, Kind::Coverage, held[1] / 100.0, p_value, says);
+        let density = (!self.density.is_empty()).then_some(density);
         let tarp = Uniformity::of(&self.distance).p_value;
         let half = 100.0 * coverage(&self.distance, 0.5);
         let says = format!("regions around random points that should hold 50 % of the truths hold {half:.1} %");
         let distance = Test::new(TARP, Kind::Tarp, half / 100.0, tarp, says);
-        of_columns.into_iter().chain([density, distance]).collect()
+        of_columns.into_iter().chain(density).chain([distance]).collect()
     }
 }
 
