@@ -132,6 +132,24 @@ fn planted_faults_are_found_and_exact_posteriors_are_not_rejected() {
 }
 
 #[test]
+#[ignore = "prints the table of docs/posteriors.md: minutes"]
+fn table_of_power() {
+    for rows in [200, 500, 1000] {
+        for size in [0.1, 0.2, 0.3] {
+            let faults = [
+                Fault::Shifted(size),
+                Fault::Scaled(1.0 + size),
+                Fault::Scaled(1.0 / (1.0 + size)),
+                Fault::Rotated(size),
+                Fault::Dropped(size / 10.0),
+            ];
+            let cells = faults.map(|fault| format!("{:.0}", 100.0 * power(fault, rows, 100)));
+            eprintln!("| {rows} | {size} | {} |", cells.join(" | "));
+        }
+    }
+}
+
+#[test]
 fn the_test_that_speaks_names_the_fault() {
     let first = |fault| diagnose(fault, 500, 3).rejected(LEVEL).first().map(|test| (test.kind, test.says.clone()));
     let says = |fault| first(fault).map(|(_, says)| says).unwrap_or_default();
