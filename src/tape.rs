@@ -14,6 +14,8 @@
 //! activations and st in the scratch, and then the map's backward operations. The last map needs no inverse: what it
 //! read is still there.
 
+mod inn;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use crate::buffer::{Arena, Buffer};
 use crate::plan::{ConditionOn, Mixing, Plan, Stage};
 use crate::program::{MixId, Op, Program, StageId, StepOp};
 use crate::rng::Stream;
+use inn::Uncouple;
 
 /// What is kept of the activations for the backward pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,16 +73,6 @@ enum Map {
     Mix { mixes: Range<MixId>, transpose: bool, from: Buffer, to: Buffer },
     Couple(Couple),
     Uncouple(Uncouple),
-}
-
-/// The inverse of a stage, on the way there.
-#[derive(Clone, Copy)]
-struct Uncouple {
-    stage: StageId,
-    from: Buffer,
-    st: Buffer,
-    hidden: [Buffer; 2],
-    x: Buffer,
 }
 
 /// Networks and coupling of a stage.
@@ -140,11 +133,6 @@ impl Tape {
         self.inputs.push(to);
     }
 
-    /// A buffer of that many columns that operations are to fill: [`Tape::gather_to`], [`Tape::normal_to`].
-    pub(crate) fn buffer(&mut self, columns: u32) -> Buffer {
-        self.arena.alloc(columns)
-    }
-
     /// Rows of the current batch, conditions y before x, plus noise on x.
     pub(crate) fn gather(&mut self) -> Buffer {
         let to = self.arena.alloc(self.plan.spec.row_columns());
@@ -168,13 +156,6 @@ impl Tape {
     pub(crate) fn normal_to(&mut self, to: Buffer, stream: Stream, deviation: f32) {
         if to.rows > 0 {
             self.ops.push(Op::Normal { to, stream, deviation });
-        }
-    }
-
-    /// Sets a buffer, or a part of one, to zero.
-    pub(crate) fn zero(&mut self, to: Buffer) {
-        if to.rows > 0 {
-            self.ops.push(Op::Fill { to, value: 0.0 });
         }
     }
 
@@ -240,17 +221,6 @@ impl Tape {
                 self.ops.push(Op::Uncouple { stage, from: x, x, st });
             }
         }
-    }
-
-    /// Inverse of one stage, for a backward pass to come: of stages in which no networks see what others of them change,
-    /// and of affine maps.
-    pub(crate) fn uncouple_stored(&mut self, stage: StageId, from: Buffer) -> Buffer {
-        assert!(self.memory == Some(Memory::Stored), "an inverse is differentiated with stored activations only");
-        let (st, hidden) = self.networks(stage, from, Buffer::EMPTY, true);
-        let x = self.after(from);
-        self.ops.push(Op::Uncouple { stage, from, x, st });
-        self.maps.push(Map::Uncouple(Uncouple { stage, from, st, hidden, x }));
-        x
     }
 
     /// The networks of one stage; returns st and the hidden activations.
@@ -330,45 +300,6 @@ impl Tape {
         let (d_z, d_log_det) = (self.gradient_buffer(z), self.gradient_buffer(log_det));
         self.ops.push(Op::Loss { z, log_det, loss, d_z, d_log_det });
         loss
-    }
-
-    /// Records `weight |of - target|^2` of some columns of an activation, whose gradients all losses of it together must
-    /// write; adds to the per-sample loss.
-    pub(crate) fn squared_error(&mut self, of: Buffer, columns: Range<u32>, target: Buffer, weight: f32, loss: Buffer) {
-        if columns.is_empty() {
-            return;
-        }
-        let part = |buffer: Buffer| buffer.part(columns.start, columns.end - columns.start);
-        let d_from = part(self.gradient_buffer(of));
-        self.ops.push(Op::SquaredError { from: part(of), target: part(target), loss, d_from, weight });
-    }
-
-    /// Records `weight` times the squared discrepancy between some columns of an activation and of the target; the first
-    /// `wanted` of them get gradients.
-    pub(crate) fn discrepancy(
-        &mut self,
-        of: Buffer,
-        columns: Range<u32>,
-        wanted: u32,
-        target: Buffer,
-        weight: f32,
-        loss: Buffer,
-    ) {
-        let count = columns.end - columns.start;
-        let d_from = self.gradient_buffer(of).part(columns.start, wanted);
-        let [from, target] = [of, target].map(|buffer| buffer.part(columns.start, count));
-        self.ops.push(Op::Discrepancy { from, target, loss, d_from, weight });
-    }
-
-    /// Ends losses that were added up.
-    pub(crate) fn total_loss(&mut self, loss: Buffer) {
-        self.ops.push(Op::TotalLoss { loss });
-    }
-
-    /// Says that nothing depends on an activation but what is recorded as maps.
-    pub(crate) fn no_gradient(&mut self, of: Buffer) {
-        let gradient = self.gradient_buffer(of);
-        self.zero(gradient);
     }
 
     /// Appends the backward operations of everything recorded so far, last first.

@@ -108,7 +108,7 @@ struct Scores {
 impl LogProb {
     fn scores(&self, flow: &Flow) -> Result<Scores> {
         let kind = flow.spec().kind;
-        if let (Some(of @ (Of::Joint | Of::Evidence)), Kind::Flow | Kind::Cinn) = (self.of, kind) {
+        if let (Some(of @ (Of::Joint | Of::Evidence)), Kind::Flow | Kind::Cinn | Kind::Inn) = (self.of, kind) {
             let what = format!("is {of:?}, but the model is a `{}`; only a `hint` knows it", kind.name());
             return Err(Error::config("--of", what.to_lowercase()));
         }

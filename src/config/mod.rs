@@ -6,6 +6,7 @@
 //! starting values: the paper's for a named data set, sensible ones for a table of any size.
 
 mod given;
+mod inn;
 pub(crate) mod keys;
 mod layers;
 pub(crate) mod preset;
@@ -27,7 +28,6 @@ use crate::data::columns::units::ColumnSetting;
 use crate::data::files::text::{Decimal, Separator, TextSettings};
 use crate::data::shapes::lens::Outline;
 use crate::error::Result;
-use crate::flow::Losses;
 pub(crate) use crate::optim::Fall;
 use crate::optim::{Adam, Schedule};
 pub(crate) use crate::plan::Depth;
@@ -401,26 +401,6 @@ impl Model {
 }
 
 impl Train {
-    /// Default of `train.latent_loss`.
-    pub(crate) const LATENT_LOSS: f64 = 30.0;
-    /// Default of `train.inverse_loss`.
-    pub(crate) const INVERSE_LOSS: f64 = 30.0;
-    /// Default of `train.inverse_from`.
-    pub(crate) const INVERSE_FROM: f64 = 0.1;
-
-    /// The losses of an `inn`, whole: see [`Train::way_back_from`].
-    pub(crate) fn inn_losses(&self) -> Losses {
-        Losses {
-            latent: self.latent_loss.unwrap_or(Self::LATENT_LOSS) as f32,
-            inverse: Some(self.inverse_loss.unwrap_or(Self::INVERSE_LOSS) as f32),
-        }
-    }
-
-    /// The first epoch, from 0, in which an `inn` is trained on the way back too.
-    pub(crate) fn way_back_from(&self) -> u64 {
-        (self.epochs as f64 * self.inverse_from.unwrap_or(Self::INVERSE_FROM)).round() as u64
-    }
-
     /// Constants of the optimiser.
     pub(crate) fn adam(&self) -> Adam {
         Adam {

@@ -203,37 +203,6 @@ impl Config {
 }
 
 impl Config {
-    /// Whether what belongs to an `inn` belongs to one, and whether that can be trained so.
-    fn of_inn(&self) -> Result<()> {
-        let (t, d) = (&self.train, &self.data);
-        let own = [
-            ("train.latent_loss", t.latent_loss),
-            ("train.inverse_loss", t.inverse_loss),
-            ("train.inverse_from", t.inverse_from),
-        ];
-        if self.model.kind != Kind::Inn {
-            return match own.iter().find(|(_, value)| value.is_some()) {
-                Some((key, _)) => Err(Error::config(*key, "belongs to model.kind = \"inn\"; leave it out")),
-                None => Ok(()),
-            };
-        }
-        for (key, value) in own[..2].iter().filter_map(|(key, value)| value.map(|value| (*key, value))) {
-            number(key, value, "0 or more", |v| v >= 0.0)?;
-        }
-        t.inverse_from.map_or(Ok(()), |v| {
-            number("train.inverse_from", v, "a share of the epochs, from 0 to 1", |v| (0.0..=1.0).contains(&v))
-        })?;
-        if d.regression {
-            let what = "must be false of an `inn`: it tells y from x, and so from what the regression takes off";
-            return Err(Error::config("data.regression", what));
-        }
-        if t.memory != super::Memory::Stored {
-            let what = "must be stored of an `inn`: its inverse has a backward pass of its own";
-            return Err(Error::config("train.memory", what));
-        }
-        Ok(())
-    }
-
     /// Whether there are conditions where the model needs some, and none where it has none.
     fn conditions(&self) -> Result<()> {
         let d = &self.data;
@@ -266,7 +235,7 @@ fn at_most(key: &str, value: u64, most: u64) -> Result<()> {
     if value <= most { Ok(()) } else { Err(Error::config(key, format!("must be at most {most}, is {value}"))) }
 }
 
-fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> Result<()> {
+pub(super) fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> Result<()> {
     // The engines compute in f32, where a huge number would be infinite.
     let fits = value.is_finite() && (value as f32).is_finite() && within(value);
     if fits { Ok(()) } else { Err(Error::config(key, format!("must be {range}, is {value}"))) }

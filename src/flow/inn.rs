@@ -1,8 +1,10 @@
 //! An `inn` in the units of its networks: how well it does both ways (docs/model.md, INN), and whether these are inverse
 //! to each other.
 
+use std::sync::MutexGuard;
+
 use super::programs::{Name, PADDING};
-use super::{Flow, Lanes, Losses};
+use super::{Flow, Lanes, Loaded, Losses};
 use crate::engine::Job;
 use crate::error::Result;
 use crate::rng::{Stream, fill_normals};
@@ -63,20 +65,28 @@ impl Flow {
             padding.iter_mut().for_each(|v| *v *= PADDING);
             let target = self.beside(count, &[&z, &y], true, &padding);
             let x = self.beside(count, &[&x], false, &padding);
-            let job = Job { rows: count, inputs: &[&target, &x], ..Job::default() };
-            let losses = self.run(Name::InnGradients(losses), &job)?.swap_remove(0);
+            let losses = self.run_losses([&target, &x], losses)?.0;
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
         }
         Ok(sum)
     }
 
-    /// Losses of rows [padding, z, y] and [x, padding], and the gradients of all trained weights of their mean.
+    /// Losses of rows [padding, z, y] and [x, padding], and the gradients of all weights of their mean.
     #[cfg(test)]
-    pub(crate) fn inn_gradients(&self, [target, x]: [&[f32]; 2], losses: Losses) -> Result<(Vec<f32>, Vec<f32>)> {
+    pub(crate) fn inn_gradients(&self, rows: [&[f32]; 2], losses: Losses) -> Result<(Vec<f32>, Vec<f32>)> {
+        let (losses, mut loaded) = self.run_losses(rows, losses)?;
+        let gradients = loaded.session.gradients()?;
+        Ok((losses, gradients))
+    }
+
+    /// The same losses, before another thread can run anything.
+    fn run_losses(&self, [target, x]: [&[f32]; 2], losses: Losses) -> Result<(Vec<f32>, MutexGuard<'_, Loaded>)> {
         let rows = x.len() / self.spec().latent_dim() as usize;
-        let job = Job { rows, inputs: &[target, x], ..Job::default() };
-        let (mut outputs, gradients) = self.run_backward(Name::InnGradients(losses), &job)?;
-        Ok((outputs.swap_remove(0), gradients))
+        let mut loaded = self.loaded();
+        // Not for as many samples as others: these all meet.
+        let id = loaded.program(Name::InnGradients(losses), &self.plan, TOGETHER)?;
+        let mut outputs = loaded.session.run(id, &Job { rows, inputs: &[target, x], ..Job::default() })?;
+        Ok((outputs.swap_remove(0), loaded))
     }
 
     /// Rows x forth and back.

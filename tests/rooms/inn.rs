@@ -6,8 +6,10 @@ use crate::rooms::common::compare::{Tolerance, assert_close};
 use crate::rooms::common::oracle::{self, InnLosses, Model};
 use crate::rooms::common::random::random_model;
 use crate::rooms::common::{engines, random::Rng};
+use hintflow::config::preset;
 use hintflow::flow::{Losses, ModelFile};
 use hintflow::plan::{ConditionOn, Depth, Kind, Mixing, Plan, Spec};
+use hintflow::train::TrainingLoop;
 use hintflow::{Dataset, Engine, Flow, TrainConfig, Trainer};
 
 /// Columns of x, of y, and latent ones; the recursion; rows.
@@ -17,9 +19,9 @@ type Case = ([u32; 3], (ConditionOn, Depth), Mixing, usize);
 const CASES: [Case; 6] = [
     ([1, 1, 1], (ConditionOn::Input, Depth::Levels(0)), Mixing::Permutation, 37),
     ([5, 1, 2], (ConditionOn::Input, Depth::Levels(0)), Mixing::Fixed, 70),
-    ([2, 2, 3], (ConditionOn::Input, Depth::Levels(0)), Mixing::None, 130),
-    ([4, 1, 3], (ConditionOn::Output, Depth::Full), Mixing::Fixed, 70),
-    ([3, 3, 5], (ConditionOn::Output, Depth::Full), Mixing::None, 33),
+    ([2, 2, 3], (ConditionOn::Input, Depth::Levels(0)), Mixing::None, 40),
+    ([4, 1, 3], (ConditionOn::Output, Depth::Full), Mixing::Fixed, 17),
+    ([3, 3, 5], (ConditionOn::Output, Depth::Full), Mixing::None, 20),
     ([2, 1, 1], (ConditionOn::Input, Depth::Levels(0)), Mixing::Reverse, 1),
 ];
 
@@ -167,5 +169,38 @@ fn both_modes_of_a_posterior_are_found() {
         println!("y = {y}: {right:.3} right, {near:.3} near a mode, variance of x2 {second:.3}");
         // Of a normal x1, a third is as near.
         assert!((0.3..0.7).contains(&right) && near > 0.6 && (0.4..2.0).contains(&second));
+    }
+}
+
+/// From the middle of an epoch, and across the epoch in which the way back begins.
+#[test]
+fn a_training_goes_on_to_the_same_bits() {
+    let [x, y] = two_modes(400);
+    let mut config = preset::for_inn_tables();
+    (config.train.epochs, config.train.batch, config.train.inverse_from) = (4, Some(100), Some(0.5));
+    let data = Dataset::from_rows(&x, 2).conditions(&y, 1).regression(false).build().expect("data");
+    let flow = || data.inn().blocks(2).width(8).build(&engines::cpu()).expect("a flow");
+    let run = |steps: &mut TrainingLoop<'_>, until: u64| {
+        while !steps.is_done() && steps.position().step < until {
+            steps.step().expect("a step");
+            if steps.at_epoch_end() {
+                steps.finish_epoch().expect("an epoch");
+            }
+        }
+    };
+    let whole = flow();
+
+    let mut all = crate::rooms::begin(&whole, &config, &data).expect("a trainer");
+    run(&mut all, u64::MAX);
+    for stop in [2, 7] {
+        let first = flow();
+        let mut before = crate::rooms::begin(&first, &config, &data).expect("a trainer");
+        run(&mut before, stop);
+        let second = flow();
+        let mut after = crate::rooms::begin(&second, &config, &data).expect("a trainer");
+        after.restore(&before.state().expect("a state")).expect("a state of the same training");
+        run(&mut after, u64::MAX);
+        let weights = |steps: &TrainingLoop<'_>| steps.state().expect("a state").weights;
+        assert!(weights(&after) == weights(&all), "stopped after step {stop}");
     }
 }

@@ -80,7 +80,7 @@ fn errors_name_key_value_and_source() {
         ("train.seed=18446744073709551615", "must be a whole number from 0 to 9223372036854775807, is"),
         ("train.lr=fast", "must be a number, is `fast`"),
         ("train.shuffle=maybe", "must be true or false, is `maybe`"),
-        ("model.kind=flaw", "must be one of `flow`, `cinn`, `hint`, is `flaw`"),
+        ("model.kind=flaw", "must be one of `flow`, `cinn`, `hint`, `inn`, is `flaw`"),
     ] {
         assert!(message(&[set]).contains(words), "{}", message(&[set]));
     }

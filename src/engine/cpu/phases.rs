@@ -7,16 +7,25 @@ use std::sync::PoisonError;
 
 use rayon::prelude::*;
 
-use super::compiled::Source;
+use super::compiled::{Compiled, Source};
 use super::execute::{Model, Place};
 use super::profile::Clock;
-use super::session::CpuSession;
 use super::tiling::Tiling;
 use crate::buffer::Buffer;
-use crate::engine::ProgramId;
 use crate::kernel::discrepancy::Sets;
 use crate::kernel::{Gradients, LANES, Tile};
 use crate::program::Op;
+
+/// A program on a batch.
+pub(super) struct Phases<'a> {
+    pub(super) model: &'a Model,
+    pub(super) compiled: &'a Compiled,
+    pub(super) source: &'a Source<'a>,
+    /// Samples of the batch, and how they are cut.
+    pub(super) rows: usize,
+    pub(super) tiling: Tiling,
+    pub(super) clock: Option<&'a Clock>,
+}
 
 /// The tiles of a group, and what they leave.
 struct Group<'a> {
@@ -27,13 +36,11 @@ struct Group<'a> {
     loss: &'a mut f64,
 }
 
-impl CpuSession {
-    /// Runs all tiles of a batch, phase by phase.
-    pub(super) fn phases(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
-        let compiled = &self.programs[id.0];
-        let (program, model) = (&compiled.program, &self.model);
-        let clock = self.profile.is_some().then(|| Clock::new(program));
-        let tiling = Tiling::step(&model.plan, rows);
+impl Phases<'_> {
+    /// Runs all tiles, phase by phase: leaves a partial gradient and a sum of the loss for each group, and the outputs.
+    pub(super) fn run(&self, partials: &mut [f32], losses: &mut [f64], outputs: &mut [Vec<f32>]) {
+        let &Self { model, compiled, source, rows, tiling, clock } = self;
+        let program = &compiled.program;
         let mut tiles = take(&mut *compiled.idle.lock().unwrap_or_else(PoisonError::into_inner));
         tiles.retain(|tile| tile.capacity() >= tiling.capacity());
         tiles.resize_with(tiling.tiles(), || Tile::new(program.arena_rows, tiling.capacity()));
@@ -42,15 +49,14 @@ impl CpuSession {
             tile.set_rows(tiling.rows(i).len());
             Model::load(program, tile, &place(i));
         }
-        self.written = tiling.groups();
         let len = model.plan.layout.gradient_len();
-        self.partials[..tiling.groups() * len].fill(0.0);
-        self.losses[..tiling.groups()].fill(0.0);
+        partials[..tiling.groups() * len].fill(0.0);
+        losses[..tiling.groups()].fill(0.0);
         for phase in phases(&program.rows) {
             let op = &program.rows[phase.start];
             if is_whole(op) {
                 let mut work = || whole(op, &mut tiles, tiling);
-                match &clock {
+                match clock {
                     Some(clock) => clock.time(phase.start, work),
                     None => work(),
                 }
@@ -58,7 +64,7 @@ impl CpuSession {
             }
             let mut groups = Vec::with_capacity(tiling.groups());
             let mut rest = &mut tiles[..];
-            let left = self.partials.chunks_exact_mut(len).zip(&mut self.losses).take(tiling.groups());
+            let left = partials.chunks_exact_mut(len).zip(losses.iter_mut()).take(tiling.groups());
             for (g, (partial, loss)) in left.enumerate() {
                 let own = tiling.group(g);
                 let (tiles, after) = rest.split_at_mut(own.len());
@@ -68,11 +74,10 @@ impl CpuSession {
             groups.into_par_iter().for_each(|group| {
                 for (i, tile) in (group.first..).zip(group.tiles) {
                     let gradients = Gradients { values: &mut *group.partial, fresh: false };
-                    *group.loss += model.run(compiled, phase.clone(), tile, &place(i), gradients, clock.as_ref());
+                    *group.loss += model.run(compiled, phase.clone(), tile, &place(i), gradients, clock);
                 }
             });
         }
-        self.loss = (self.losses[..tiling.groups()].iter().sum::<f64>() / rows as f64) as f32;
         for (buffer, output) in program.outputs.iter().zip(outputs) {
             for (i, tile) in tiles.iter().enumerate() {
                 let (range, columns) = (tiling.rows(i), buffer.rows as usize);
@@ -80,9 +85,6 @@ impl CpuSession {
             }
         }
         *compiled.idle.lock().unwrap_or_else(PoisonError::into_inner) = tiles;
-        if let (Some(profile), Some(clock)) = (&mut self.profile, clock) {
-            profile.extend(clock.read(program));
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::arrays::zeros;
 use super::compiled::{Compiled, Source};
 use super::execute::{Model, Place};
 use super::mixing::{Applied, each_part, vectors};
+use super::phases::Phases;
 use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use super::trim::trim;
@@ -24,21 +25,21 @@ use crate::program::{Program, StepOp, shortcuts};
 
 pub(super) struct CpuSession {
     pool: Arc<rayon::ThreadPool>,
-    pub(super) model: Model,
+    model: Model,
     optimizer: Optimizer,
     /// One gradient arena per group of tiles, one after the other; empty until a program with gradients is compiled.
-    pub(super) partials: Floats,
+    partials: Floats,
     /// How many of the partial gradients the last run wrote; none of them where it had no samples.
-    pub(super) written: usize,
-    pub(super) programs: Vec<Compiled>,
+    written: usize,
+    programs: Vec<Compiled>,
     /// What is known of the mixings with these weights.
     known: Known,
     /// Sums of the loss over the samples of each group.
-    pub(super) losses: Vec<f64>,
+    losses: Vec<f64>,
     /// Mean loss of the last run.
-    pub(super) loss: f32,
+    loss: f32,
     /// Times of operations, while they are taken.
-    pub(super) profile: Option<Vec<KernelTime>>,
+    profile: Option<Vec<KernelTime>>,
 }
 
 /// What has been worked out of the trained mixings since the weights changed.
@@ -126,15 +127,29 @@ impl CpuSession {
 
     /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing (`tests/allocations.rs`).
     fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
-        if self.programs[id.0].program.couples_samples() {
-            return self.phases(id, rows, source, outputs);
-        }
         let compiled = &self.programs[id.0];
         let program = &compiled.program;
         let model = &self.model;
         let clock = self.profile.is_some().then(|| Clock::new(program));
         let with_gradients = program.has_gradients();
         let tiling = if with_gradients { Tiling::step(&model.plan, rows) } else { Tiling::run(&model.plan, rows) };
+        if program.couples_samples() {
+            let phases = Phases {
+                model,
+                compiled,
+                source,
+                rows,
+                tiling: Tiling::step(&model.plan, rows),
+                clock: clock.as_ref(),
+            };
+            phases.run(&mut self.partials, &mut self.losses, outputs);
+            self.written = phases.tiling.groups();
+            self.loss = (self.losses[..self.written].iter().sum::<f64>() / rows as f64) as f32;
+            if let (Some(profile), Some(clock)) = (&mut self.profile, clock) {
+                profile.extend(clock.read(program));
+            }
+            return;
+        }
         let pieces = cut(program, tiling, outputs);
         let one = |i: usize, gradients: Gradients<'_>| {
             let range = tiling.rows(i);

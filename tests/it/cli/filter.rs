@@ -12,6 +12,7 @@ fn a_simulated_series_is_filtered_by_every_method() {
     // The series of `filter` is that of `simulate`.
     let methods = [
         ("hint", "--quick --samples 500 --set train.epochs=2 --set train.batch=100 --set model.width=8"),
+        ("inn", "--quick --samples 500 --set train.epochs=2 --set train.batch=100 --set model.width=8"),
         ("enkf", "--samples 500"),
         ("particle", "--samples 5000"),
     ];

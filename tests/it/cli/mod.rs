@@ -8,6 +8,7 @@ mod density;
 mod docs;
 mod filter;
 mod fixtures;
+mod inn;
 mod paper;
 mod printing;
 mod regression;
