@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::data::{Table, check_table_output, write_table};
-use crate::diagnose::importance::Weighted;
+use crate::diagnose::importance::{EVEN, Tail, Weighted};
 use crate::plan::Kind;
 use crate::rng::{Counter, Stream};
 use crate::{Error, Flow, Overwrite, Result};
@@ -89,15 +89,16 @@ impl Correct {
             self.write(path, &flow, &samples, &weighted)?;
         }
         let share = 100.0 * weighted.effective_samples / samples.rows as f64;
-        let k = weighted.pareto_k.map_or("unknown, as there are too few samples".into(), |k| format!("{k:.2}"));
+        let tail = match weighted.tail {
+            Tail::Even => format!("no weight is more than {EVEN} times the mean"),
+            Tail::Pareto(k) => {
+                format!("shape k of the largest weights {k:.2}, good up to {:.2}", weighted.largest_good_k)
+            }
+            Tail::Unknown => "too few samples to tell whether the weights are good".into(),
+        };
         output::line(&format!(
-            "{} samples, as good as {:.0} of equal weights ({share:.1} %)\nlog-evidence {:.4} +- {:.4}\nshape k of the \
-             weights' tail {k}, good up to {:.2}",
-            samples.rows,
-            weighted.effective_samples,
-            weighted.log_evidence,
-            weighted.log_evidence_error,
-            weighted.largest_good_k
+            "{} samples, as good as {:.0} of equal weights ({share:.1} %)\nlog-evidence {:.4} +- {:.4}\n{tail}",
+            samples.rows, weighted.effective_samples, weighted.log_evidence, weighted.log_evidence_error
         ))?;
         if !weighted.is_good() {
             tracing::warn!(

@@ -66,7 +66,8 @@ fn copy(from: &Path, to: &Path) {
 fn assert_ended(what: &str, done: &Done) {
     assert!(matches!(done.code, Some(0..=5)), "{what}: {:?}\n{}", done.code, done.stderr);
     assert!(!done.stderr.contains("panicked"), "{what}: {}", done.stderr);
-    assert_eq!(done.code != Some(0), done.stderr.contains("error: "), "{what}: {}", done.stderr);
+    // A model that does not fit (5) is no error.
+    assert_eq!(!matches!(done.code, Some(0 | 5)), done.stderr.contains("error: "), "{what}: {}", done.stderr);
 }
 
 /// A run that was stopped after its last checkpoint: with a model, and with steps left.
@@ -123,35 +124,33 @@ fn after(place: &Place, limit: &str, line: &str) -> Done {
 #[test]
 fn little_memory_is_an_error() {
     let place = stopped_run();
-    // 7 MB: 600,000 rows of three columns.
+    // 200,000 rows of three columns.
     let rows: Vec<u8> =
-        (0..600_000 * 3u32).flat_map(|i| ((i64::from(i) * 7919 % 10_007) as f32 / 1e4).to_le_bytes()).collect();
+        (0..600_000u32).flat_map(|i| ((u64::from(i) * 7919 % 10_007) as f32 / 1e4).to_le_bytes()).collect();
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, 3), }}", rows.len() / 12);
     let header = format!("{header:<117}\n");
     place.write("large.npy", [b"\x93NUMPY\x01\x00\x76\x00", header.as_bytes(), &rows].concat());
-    let (mut ended, mut short) = (0, 0);
+    // In megabytes: what the program takes before it does anything.
+    let limited = |megabytes: u32, line: &str| after(&place, &format!("ulimit -v {}", megabytes * 1024), line);
+    let least = (8..2000).step_by(4).find(|&limit| limited(limit, "--version").code == Some(0)).expect("a limit");
+    let mut short = 0;
     for line in [
-        "train large.npy --device cpu --threads 1 --epochs 0 --set model.width=8 --out big --force",
+        "train large.npy --device cpu --threads 1 --epochs 1 --set train.batches_per_epoch=1 --set model.width=8 --out big \
+         --force",
         "log-prob run large.npy --device cpu --threads 1 -o out.npy --force",
         "encode run large.npy --device cpu --threads 1 -o out.npy --force",
         "check run large.npy --device cpu --threads 1",
-        "sample run -n 600000 --device cpu --threads 1 -o out.npy --force",
+        "sample run -n 200000 --device cpu --threads 1 -o out.npy --force",
     ] {
-        // In megabytes, beside what the program itself takes.
-        for limit in (60..240).step_by(9) {
-            let done = after(&place, &format!("ulimit -v {}", limit * 1024), line);
-            // Below what the program itself needs, the system does not even begin it.
-            if done.code == Some(127) || done.stderr.contains("error while loading shared libraries") {
-                continue;
-            }
+        for limit in (least..least + 28).step_by(4) {
+            let done = limited(limit, line);
             assert_ended(&format!("{line} with {limit} MB"), &done);
-            ended += 1;
             short += usize::from(done.code == Some(4) && done.stderr.contains("out of memory"));
             let left: Vec<_> = place.names(".").into_iter().filter(|name| name.ends_with(".tmp")).collect();
             assert!(left.is_empty(), "{line} with {limit} MB: {left:?}");
         }
     }
-    assert!(ended > 50 && short > 10, "{short} of {ended} commands had too little memory");
+    assert!(short >= 5, "{short} commands had too little memory");
 }
 
 /// The largest file that the shell allows: the reason is told, and nothing is left of the file.

@@ -13,7 +13,7 @@ fn an_inn_draws_samples_and_has_no_density() {
     place.line(&format!("train x.csv --given y.csv --set model.kind=inn --out inn {SMALL}")).good();
     place.line("sample inn --given y.csv -n 3 -o samples.csv --device cpu").good();
     let samples = Table::read(place.path("samples.csv")).unwrap();
-    assert_eq!((samples.rows, samples.dim()), (600, 3));
+    assert_eq!((samples.rows(), samples.dim()), (600, 3));
     assert!(samples.values().iter().all(|v| v.is_finite()));
     place.line("train --config inn/config.toml --out again").good();
     assert!(place.read("again/model.safetensors") == place.read("inn/model.safetensors"));
