@@ -19,7 +19,7 @@ use derivatives::{Scales, central_differences, jacobian, log_abs_det};
 
 use super::density::{SAMPLES, warn};
 use super::device::DeviceArgs;
-use super::held_out::HeldOut;
+use super::judged_rows::JudgedRows;
 use super::{Done, model, output};
 
 const AFTER_HELP: &str = "\
@@ -98,7 +98,7 @@ impl Line {
 impl Check {
     pub(super) fn run(self) -> Done {
         let flow = model::load(&self.run, &self.device)?;
-        let rows = HeldOut::of_table(&flow, &self.data, self.all, ROWS)?;
+        let rows = JudgedRows::of_table(&flow, &self.data, self.all, ROWS)?;
         let (lines, words, density) = lines(&flow, &rows)?;
         let mut out = output::stdout();
         writeln!(out, "{:58} {:>11} {:>9}  verdict", "check", "value", "limit")?;
@@ -148,11 +148,11 @@ const DISTANCE: &str = "distance of";
 /// What checks of some rows give: lines, the shape of z in words, and densities if the model has any.
 type Checked = (Vec<Line>, Vec<String>, Option<Density>);
 
-fn lines(flow: &Flow, looked: &HeldOut) -> Result<Checked> {
+fn lines(flow: &Flow, looked: &JudgedRows) -> Result<Checked> {
     if !flow.spec().kind.has_density() {
         return inn::lines(flow, looked);
     }
-    let HeldOut { of, x, y, numbers } = looked;
+    let JudgedRows { of, x, y, numbers } = looked;
     let (n, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
     let given = flow.given(y)?;
     let encoded = given.encode(x)?;

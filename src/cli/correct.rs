@@ -1,22 +1,24 @@
 //! `hintflow correct`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::data::{Table, check_table_output, write_table};
+use crate::data::{Table, check_table_output, read_npy_numbers, write_table};
 use crate::diagnose::importance::{EVEN, Tail, Weighted};
+use crate::diagnose::latents::norm_p_value;
 use crate::plan::Kind;
+use crate::printable::printable;
 use crate::rng::{Counter, Stream};
 use crate::{Error, Flow, Overwrite, Result};
 
 use super::device::DeviceArgs;
 use super::layout::LayoutArgs;
-use super::{Done, model, output};
+use super::{Done, model, output, trust};
 
 const AFTER_HELP: &str = "\
-If the true density is known up to a factor (a likelihood times a prior), samples of a model can stand for it exactly: each
-gets the weight p(x) / q(x), q the model's own density. The largest weights are smoothed (Pareto-smoothed importance
+If the true density is known up to a factor (a likelihood times a prior), weighted samples of a model stand for it, the more exactly
+the more they are: each gets the weight p(x) / q(x), q the model's own density. The largest weights are smoothed (Pareto-smoothed importance
 sampling); the shape k of their tail says whether they can be trusted, and the command ends with 5 if they cannot.
 
 The integral of the density, of likelihood times prior the evidence, comes with its standard error.
@@ -28,6 +30,10 @@ Example:
 
 /// Exit code where weights cannot be trusted.
 const FAILED: u8 = 5;
+/// A chance so small is none.
+const OTHER: f64 = 1e-6;
+/// Most samples that are drawn from weighted ones.
+const MOST: usize = 1_000_000_000;
 /// The last column of what is written.
 const WEIGHT: &str = "weight";
 
@@ -43,12 +49,12 @@ pub(super) struct Correct {
     /// The observation that they were drawn for, of a conditional model: a table of one row
     #[arg(long, value_name = "FILE")]
     given: Option<PathBuf>,
-    /// The logarithm of the true density of each sample, up to a common term: a table of one column (-1e30 where there is
-    /// none)
+    /// The logarithm of the true density of each sample, up to a common term: a .npy array or a text, one number for each
+    /// sample, -inf where it has none
     #[arg(long, value_name = "FILE")]
     log_density: PathBuf,
     /// Draw so many samples of equal weights from the weighted ones
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "output")]
     resample: Option<usize>,
     /// Seed of this
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -72,8 +78,8 @@ impl Correct {
             let inputs = [Some(&self.samples), Some(&self.log_density), self.given.as_ref()];
             output::distinct(&[("-o", path)], &inputs.into_iter().flatten().map(PathBuf::as_path).collect::<Vec<_>>())?;
         }
-        if self.resample == Some(0) {
-            return Err(Error::config("--resample", "0 samples were asked for; take at least 1").into());
+        if let Some(count) = self.resample.filter(|count| !(1..=MOST).contains(count)) {
+            return Err(Error::config("--resample", format!("is {count}, must be from 1 to {MOST}")).into());
         }
         let flow = model::load(&self.run, &self.device)?;
         let y = self.observation(&flow)?;
@@ -83,6 +89,13 @@ impl Correct {
         if let Some(row) = own.iter().position(|d| !d.is_finite()) {
             let what = format!("the model has no density for row {}: it did not draw these samples", row + 1);
             return Err(Error::format(&self.samples, what).into());
+        }
+        let z = flow.given(&y)?.encode(samples.values())?.z;
+        if norm_p_value(&z, samples.dim()) < OTHER {
+            tracing::warn!(
+                "{} does not look like samples that this model drew for this observation: z of its rows is not normal",
+                self.samples.display()
+            );
         }
         let weighted = Weighted::of(&target, &own.iter().map(|&d| d.into()).collect::<Vec<f64>>());
         if let Some(path) = &self.output {
@@ -102,8 +115,8 @@ impl Correct {
         ))?;
         if !weighted.is_good() {
             tracing::warn!(
-                "these weights are not to be trusted, nor is the log-evidence: a few samples have most of the weight. The \
-                 model is too far from the density; draw more samples, or train it longer or on more rows"
+                "these weights are not to be trusted, nor is the log-evidence: a few samples have most of the weight, or there \
+                 are too few to tell. Draw more samples, or train the model longer or on more rows"
             );
             return Ok(FAILED);
         }
@@ -120,6 +133,7 @@ impl Correct {
                     let what = format!("has {} rows; samples of one observation are corrected at a time", table.rows);
                     return Err(Error::config(model::GIVEN, what));
                 }
+                trust::tell(flow, &table)?;
                 Ok(table.into_values())
             }
         }
@@ -127,20 +141,25 @@ impl Correct {
 
     /// The log-density of each of so many samples.
     fn target(&self, rows: usize) -> Result<Vec<f64>> {
-        let table = Table::read_with(&self.log_density, &self.layout.settings())?;
-        // An array of one dimension is one row or one column.
-        if table.values().len() != rows || (table.dim() != 1 && table.rows != 1) {
-            let what = format!(
-                "{} x {} values; one log-density is needed for each of {rows} samples",
-                table.rows,
-                table.dim()
-            );
-            return Err(Error::format(&self.log_density, what));
+        // Not as a table, whose values are float32: differences of large numbers matter.
+        let values = numbers(&self.log_density)?;
+        let fails = |what: String| Err(Error::format(&self.log_density, what));
+        if values.len() != rows {
+            return fails(format!(
+                "holds {} numbers; one log-density is needed for each of {rows} samples",
+                values.len()
+            ));
         }
-        Ok(table.values().iter().map(|&v| v.into()).collect())
+        if let Some(row) = values.iter().position(|v| v.is_nan() || *v == f64::INFINITY) {
+            return fails(format!("row {} is {}, which is no log-density", row + 1, values[row]));
+        }
+        if values.iter().all(|v| *v == f64::NEG_INFINITY) {
+            return fails("no sample has a density: every log-density is -inf".into());
+        }
+        Ok(values)
     }
 
-    fn write(&self, path: &std::path::Path, flow: &Flow, samples: &Table, weighted: &Weighted) -> Result<()> {
+    fn write(&self, path: &Path, flow: &Flow, samples: &Table, weighted: &Weighted) -> Result<()> {
         let overwrite = Overwrite::allowed_if(self.force);
         let dim = samples.dim();
         match self.resample {
@@ -160,4 +179,26 @@ impl Correct {
             }
         }
     }
+}
+
+/// The numbers of a .npy array of one row or column, or of a text with one in each line, after a line of names or none.
+fn numbers(path: &Path) -> Result<Vec<f64>> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
+        return read_npy_numbers(path);
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+    let mut numbers = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        match line.trim().parse() {
+            Ok(value) => numbers.push(value),
+            Err(_) if number == 1 => {}
+            Err(_) => {
+                return Err(Error::format(
+                    path,
+                    format!("line {number} is `{}`, which is no number", printable(line.trim())),
+                ));
+            }
+        }
+    }
+    Ok(numbers)
 }

@@ -18,12 +18,12 @@ use crate::train::run;
 use crate::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
-use super::held_out::HeldOut;
+use super::judged_rows::JudgedRows;
 use super::logging::BARS;
 use super::{Done, model, output, trust};
 
 const AFTER_HELP: &str = "\
-Every test holds exactly for a model that is right; its p-value is the chance of a deviation as large. Of a model with
+Every test holds for a model that is right; its p-value is the chance of a deviation as large. Of a model with
 conditions: where the truth is among samples of its posterior, of each column (simulation-based calibration), by density
 (expected coverage) and by the distance from random points (TARP). Of every model: whether z of held-out rows is standard
 normal, in each column, in pairs, by its norm and whatever the conditions are. Of a `flow`: whether samples and held-out
@@ -69,10 +69,10 @@ pub(super) struct Diagnose {
     /// Seed of all that is drawn
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Numbers of draws")]
     seed: u64,
-    /// An observation: how usual is it, and what of its posterior?
+    /// An observation: says how usual it is among those of the training
     #[arg(long, value_name = "FILE")]
     observed: Option<PathBuf>,
-    /// Samples of the true posterior of that observation, or of a `flow` of the true distribution
+    /// Independent samples of the true posterior of that observation, or for a `flow` of the true distribution
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
     /// Exit with 5 if the smallest adjusted p-value is below this
@@ -81,6 +81,9 @@ pub(super) struct Diagnose {
     /// Folder for diagnostics.json and pictures [default: RUN/diagnosis]
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Write into a folder of --out that exists
+    #[arg(long)]
+    force: bool,
     /// Print diagnostics.json
     #[arg(long)]
     json: bool,
@@ -95,8 +98,13 @@ struct Report<'a> {
     rows: usize,
     rows_of: &'a str,
     samples: usize,
+    #[serde(skip)]
+    is_conditional: bool,
     seed: u64,
     level: f64,
+    /// The share of the training's observations that are as unusual as the one that was named.
+    #[serde(rename = "observations_as_unusual")]
+    observation: Option<f64>,
     verdict: String,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
@@ -106,12 +114,15 @@ impl Diagnose {
     pub(super) fn run(self, quiet: bool) -> Done {
         self.check()?;
         let flow = model::load(&self.run, &self.device)?;
+        let compared = self.compared(&flow)?;
         let rows = match &self.data {
             Some(path) => {
                 let data = model::Data { path: path.clone(), parts: self.parts.clone() };
-                HeldOut::of_table(&flow, &data, self.all, self.rows)?
+                JudgedRows::of_table(&flow, &data, self.all, self.rows)?
             }
-            None if self.run.is_dir() => HeldOut::of_run(&flow, &self.run, &run::settings_of(&self.run)?, self.rows)?,
+            None if self.run.is_dir() => {
+                JudgedRows::of_run(&flow, &self.run, &run::settings_of(&self.run)?, self.rows)?
+            }
             None => {
                 return Err(
                     Error::config("DATA", "is needed: a model file does not tell which rows were held out").into()
@@ -125,33 +136,33 @@ impl Diagnose {
             return Err(Error::config("DATA", what).into());
         }
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| BARS.add(ProgressBar::new(count as u64)));
-        let mut tell = |done: usize| {
-            bar.iter().for_each(|bar| bar.set_position(done as u64));
-            Ok(())
-        };
+        let mut tell = |done: usize| bar.iter().for_each(|bar| bar.set_position(done as u64));
         let effort = Effort { samples: self.samples, seed: self.seed };
         let (mut diagnosis, numbers) = diagnose(&flow, &rows.x, &rows.y, effort, &mut tell)?;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        if let Some(test) = self.reference(&flow)? {
+        if let Some(Compared { observed, reference: Some(reference), .. }) = &compared {
+            let test = against(&flow, observed, reference, self.seed)?;
             diagnosis = Diagnosis::of(diagnosis.tests.into_iter().chain([test]).collect());
         }
-        let level = self.fail_below.unwrap_or(LEVEL);
+        let level = LEVEL;
         let report = Report {
             model: self.run.display().to_string(),
             rows: count,
             rows_of: &rows.of,
             samples: if flow.spec().kind == Kind::Flow { count } else { self.samples },
+            is_conditional: flow.spec().kind != Kind::Flow,
             seed: self.seed,
             level,
-            verdict: verdict(&diagnosis, level),
+            observation: compared.as_ref().and_then(|compared| compared.usual),
+            verdict: verdict(&diagnosis, level, count),
             diagnosis: &diagnosis,
         };
         let json = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
         let folder = self.out.clone().or_else(|| self.run.is_dir().then(|| self.run.join("diagnosis")));
         if let Some(folder) = &folder {
-            write(folder, &json, &numbers, &diagnosis, count)?;
+            write(folder, &report, &json, &numbers)?;
         }
         match self.json {
             true => output::line(&json)?,
@@ -161,6 +172,13 @@ impl Diagnose {
     }
 
     fn check(&self) -> Result<()> {
+        if self.data.is_none() && (self.all || self.parts.is_said()) {
+            let what = "is missing; --given, --columns and --all are about a table";
+            return Err(Error::config("DATA", what));
+        }
+        if let Some(folder) = self.out.as_ref().filter(|folder| folder.exists() && !self.force) {
+            return Err(Error::Exists { path: folder.clone() });
+        }
         for (name, value) in [("--rows", self.rows), ("--samples", self.samples)] {
             if value == 0 || value > 100_000 {
                 return Err(Error::config(name, format!("is {value}, must be from 1 to 100000")));
@@ -172,40 +190,83 @@ impl Diagnose {
         Ok(())
     }
 
-    /// The observation's place among those of the training, and its posterior against a reference.
-    fn reference(&self, flow: &Flow) -> Result<Option<Test>> {
+    /// The observation and its reference sample. Says how usual the observation is.
+    fn compared(&self, flow: &Flow) -> Result<Option<Compared>> {
         let observed = match &self.observed {
             None if self.reference.is_some() && flow.spec().kind != Kind::Flow => {
-                return Err(Error::config(
-                    "--observed",
-                    "is missing: --reference is of the posterior of an observation",
-                ));
+                return Err(Error::config(OBSERVED, "is missing: --reference is of the posterior of an observation"));
             }
-            None => None,
+            None => Vec::new(),
+            Some(_) if flow.spec().kind == Kind::Flow => {
+                return Err(Error::config(OBSERVED, "is of no use: the model is an unconditional `flow`"));
+            }
             Some(path) => {
                 let table = model::observations(flow, path, &self.parts.layout)?;
                 if table.rows != 1 && self.reference.is_some() {
                     let what = format!("has {} rows; --reference is of the posterior of one", table.rows);
-                    return Err(Error::config("--observed", what));
+                    return Err(Error::config(OBSERVED, what));
                 }
                 trust::tell(flow, &table)?;
-                Some(table.into_values())
+                table.into_values()
             }
         };
-        let Some(path) = &self.reference else { return Ok(None) };
+        let usual = match (flow.spec().kind, flow.evidence()) {
+            (Kind::Hint, Some(evidence)) if !observed.is_empty() => {
+                // The most unusual of several.
+                let all = flow.joint()?.log_evidence(&observed)?;
+                all.iter().map(|&l| evidence.share_below(l.into())).min_by(f64::total_cmp)
+            }
+            _ => None,
+        };
+        let Some(path) = &self.reference else {
+            return Ok(Some(Compared { observed, usual, reference: None }));
+        };
         let reference = model::samples(flow, path, &self.parts.layout)?;
-        against(flow, &observed.unwrap_or_default(), reference.values(), self.seed).map(Some)
+        let mut rows: Vec<Vec<u32>> =
+            reference.iter_rows().map(|row| row.iter().map(|v| v.to_bits()).collect()).collect();
+        rows.sort_unstable();
+        let repeated = rows.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        if repeated * 100 > reference.rows {
+            tracing::warn!(
+                "{}: {repeated} of {} rows are repeated, as those of a Markov chain are; a test of independent samples takes \
+                 them for another distribution. Thin the chain",
+                path.display(),
+                reference.rows
+            );
+        }
+        Ok(Some(Compared { observed, usual, reference: Some(reference.into_values()) }))
     }
+}
+
+const OBSERVED: &str = "--observed";
+
+/// An observation, and what its posterior is compared with.
+struct Compared {
+    observed: Vec<f32>,
+    /// The share of the training's observations that are as unusual, if the model knows.
+    usual: Option<f64>,
+    reference: Option<Vec<f32>>,
 }
 
 /// Rows of which tests say anything.
 const FEWEST: usize = 20;
 
+/// Fewer rows do not show faults of 0.3 standard deviations for certain.
+const FEW: usize = 300;
+
 /// Whether the model can be trusted, in a sentence.
-fn verdict(diagnosis: &Diagnosis, level: f64) -> String {
+fn verdict(diagnosis: &Diagnosis, level: f64, rows: usize) -> String {
     let rejected = diagnosis.rejected(level);
+    if rejected.is_empty() && rows < FEW {
+        return format!(
+            "nothing speaks against this model (smallest adjusted p-value {:.4}), but {rows} rows show only coarse faults: a \
+             shift by {:.1} standard deviations would hardly be seen; name a table of fresh rows",
+            diagnosis.p_value,
+            4.0 / (rows as f64).sqrt()
+        );
+    }
     match rejected[..] {
-        [] => format!("nothing speaks against this model (smallest adjusted p-value {:.2})", diagnosis.p_value),
+        [] => format!("nothing speaks against this model (smallest adjusted p-value {:.4})", diagnosis.p_value),
         [only] => format!("1 test speaks against this model: {}: {}", only.name, only.says),
         [first, ..] => {
             format!(
@@ -219,27 +280,31 @@ fn verdict(diagnosis: &Diagnosis, level: f64) -> String {
     }
 }
 
-fn write(folder: &Path, json: &str, numbers: &Numbers, diagnosis: &Diagnosis, rows: usize) -> Result<()> {
+fn write(folder: &Path, report: &Report<'_>, json: &str, numbers: &Numbers) -> Result<()> {
+    let Report { rows, level, diagnosis, .. } = *report;
     std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
     write_atomic(&folder.join("diagnostics.json"), Overwrite::Yes, |file| writeln!(file, "{json}"))?;
-    let rejected = diagnosis.rejected(LEVEL);
-    let is_rejected = |name: &str| rejected.iter().any(|test| test.name == name);
-    let shown = |name: &str| name.strip_prefix("calibration of ").unwrap_or(name).to_owned();
     let all: Vec<Uniform> = numbers
         .all
         .iter()
         .take(PANELS)
-        .map(|(name, numbers)| Uniform { name: shown(name), numbers: numbers.clone(), is_rejected: is_rejected(name) })
+        .map(|(place, name, numbers)| Uniform {
+            name: name.clone(),
+            numbers: numbers.clone(),
+            is_rejected: diagnosis.tests[*place].adjusted_p_value < level,
+        })
         .collect();
     let bands = Bands::simultaneous(rows, BAND);
     let title = format!("Ranks of {} rows: share that is smaller, less what it should be", grouped(rows as u64));
-    uniformity(&folder.join("calibration"), &title, &all, |at| bands.shares(at))
+    uniformity(&folder.join("calibration"), &title, &all, BAND, |at| bands.shares(at))
 }
 
 fn table(report: &Report<'_>, folder: Option<&Path>) -> std::io::Result<()> {
     let mut out = output::stdout();
-    let of = format!("{} {}", grouped(report.rows as u64), report.rows_of);
-    writeln!(out, "{}; {} samples each\n", printable(&of), grouped(report.samples as u64))?;
+    let each = if report.is_conditional { " each" } else { "" };
+    let of =
+        format!("{} {}; {} samples{each}", grouped(report.rows as u64), report.rows_of, grouped(report.samples as u64));
+    writeln!(out, "{}\n", printable(&of))?;
     let tests = &report.diagnosis.tests;
     let width = tests.iter().map(|test| test.name.chars().count()).max().unwrap_or(0).clamp(10, 48);
     writeln!(out, "{:width$}  {:>9}  {:>9}  found", "test", "p-value", "adjusted")?;
@@ -254,7 +319,11 @@ fn table(report: &Report<'_>, folder: Option<&Path>) -> std::io::Result<()> {
         );
         writeln!(out, "{}", printable(&line))?;
     }
-    writeln!(out, "\n{}", printable(&report.verdict))?;
+    writeln!(out)?;
+    if let Some(share) = report.observation {
+        writeln!(out, "of the observations of the training, {:.2} % are as unusual as this one", 100.0 * share)?;
+    }
+    writeln!(out, "{}", printable(&report.verdict))?;
     if let Some(folder) = folder {
         writeln!(out, "{}", printable(&format!("written to {}", folder.display())))?;
     }

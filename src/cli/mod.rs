@@ -12,8 +12,9 @@ mod encode;
 mod evaluate;
 mod filter;
 mod filter_progress;
-mod held_out;
+
 mod interrupt;
+mod judged_rows;
 mod layout;
 mod log_prob;
 mod logging;
@@ -46,7 +47,7 @@ First steps:
   hintflow reproduce all                   the paper's tables and figures, in small
 
 Exit codes: 0 ok, 1 error, 2 wrong usage or setting, 3 training diverged,
-4 no device or device lost, 5 a check failed, 130 stopped by Ctrl-C.";
+4 no device, device lost or out of memory, 5 a check failed, 130 stopped by Ctrl-C.";
 
 /// Normalizing flows with recursive coupling: train, sample, score.
 #[derive(Parser)]
@@ -88,6 +89,9 @@ enum Command {
     Bench(bench::Bench),
 }
 
+/// Exit code where threads cannot be started: that of memory that is too little.
+const NO_THREADS: u8 = 4;
+
 /// The whole program.
 pub fn main() -> ExitCode {
     quiet_mesa();
@@ -120,6 +124,13 @@ fn run() -> ExitCode {
     logging::start(cli.log.quiet, cli.log.verbose);
     interrupt::begin();
     let quiet = cli.log.quiet;
+    // Here and not at its first use, which would panic.
+    if let Err(error) = rayon::ThreadPoolBuilder::new().build_global() {
+        logging::error(&format!(
+            "cannot start threads: {error}; there is too little memory, or there are too many processes"
+        ));
+        return ExitCode::from(NO_THREADS);
+    }
     let done = match cli.command {
         Command::Train(command) => command.run(quiet),
         Command::Sample(command) => command.run(),

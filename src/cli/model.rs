@@ -47,6 +47,13 @@ pub(super) struct Parts {
     pub(super) layout: LayoutArgs,
 }
 
+impl Parts {
+    /// Whether anything is said of the columns of a table.
+    pub(super) fn is_said(&self) -> bool {
+        self.columns.is_some() || self.given.is_some()
+    }
+}
+
 /// Tables in the order of a model's columns.
 pub(super) struct Tables {
     /// Of x.

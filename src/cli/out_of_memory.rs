@@ -1,8 +1,10 @@
 //! The end of a process that has no memory left: a message and the exit code of its kind, instead of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::atomic::try_remove_unfinished;
 use crate::memory;
@@ -50,7 +52,17 @@ unsafe impl GlobalAlloc for Allocator {
 #[cold]
 fn end(bytes: usize) -> ! {
     static ENDS: AtomicBool = AtomicBool::new(false);
-    if !ENDS.swap(true, Ordering::Relaxed) {
+    thread_local! {
+        static IS_THIS: Cell<bool> = const { Cell::new(false) };
+    }
+    let again = IS_THIS.replace(true);
+    if !again && ENDS.swap(true, Ordering::Relaxed) {
+        // Another thread has been refused memory first, and ends the process when it has said so.
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+    if !again {
         let mut text = [0; 240];
         let mut rest = &mut text[..];
         // What does not fit is left out.

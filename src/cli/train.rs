@@ -142,8 +142,13 @@ impl Train {
             tracing::warn!("stopped after step {}; go on with: hintflow train --resume {folder}", outcome.step);
             return Ok(interrupt::EXIT_CODE);
         }
-        if let Some(ll) = outcome.kept.map_or(outcome.last.and_then(|report| report.ll), |kept| kept.ll) {
-            tracing::info!("finished: held-out rows: {}", shown.score(ll));
+        let ll = outcome.kept.map_or(outcome.last.and_then(|report| report.ll), |kept| kept.ll);
+        let loss = outcome.kept.map_or(outcome.last.and_then(|report| report.validation_loss), |kept| kept.test_loss);
+        match (ll.filter(|ll| !ll.is_nan()), loss) {
+            (Some(ll), _) => tracing::info!("finished: held-out rows: {}", shown.score(ll)),
+            // A model without a density.
+            (None, Some(loss)) => tracing::info!("finished: held-out rows: loss {loss:.4}"),
+            (None, None) => {}
         }
         if let Some(found) = &outcome.density {
             density::tell(found);

@@ -305,10 +305,8 @@ pub(crate) fn for_inn_tables() -> Config {
         ..config.model
     };
     config.data.squash = Some(3.0);
-    // A discrepancy of few samples is noise.
     config.train = Train {
         epochs: 100,
-        batch: Some(500),
         lr: 0.005,
         lr_final: 0.0002,
         warmup_epochs: 0,
@@ -330,8 +328,10 @@ pub(super) fn before_splines() -> Config {
 }
 
 /// Rows of a batch for a table of `rows` training rows where none was asked for.
-pub(crate) fn batch_for(rows: u64, coupling: CouplingKind) -> u64 {
+pub(crate) fn batch_for(rows: u64, kind: Kind, coupling: CouplingKind) -> u64 {
     match coupling {
+        // A discrepancy of few samples is noise.
+        _ if kind == Kind::Inn => 500.min(rows),
         CouplingKind::Affine => (rows / 100).clamp(32, 10_000).min(rows),
         CouplingKind::Spline => (rows / 64).clamp(64, 4096).min(rows),
     }
@@ -426,9 +426,9 @@ mod tests {
 
     #[test]
     fn batches_fit_any_table() {
-        let affine = |rows| batch_for(rows, CouplingKind::Affine);
+        let affine = |rows| batch_for(rows, Kind::Flow, CouplingKind::Affine);
         assert_eq!([1, 31, 1000, 10_000, 10_000_000].map(affine), [1, 31, 32, 100, 10_000]);
-        let spline = |rows| batch_for(rows, CouplingKind::Spline);
+        let spline = |rows| batch_for(rows, Kind::Flow, CouplingKind::Spline);
         assert_eq!([1, 31, 1000, 10_000, 10_000_000].map(spline), [1, 31, 64, 156, 4096]);
         let rates = [50, 2400, 12_000, 33_000, 1_000_000].map(dropout_for);
         assert_eq!(rates, [0.4, 0.2, 0.06, 0.02, 0.0]);

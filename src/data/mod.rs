@@ -15,6 +15,8 @@ pub use columns::units::Choice as ColumnTransform;
 pub use table::Table;
 
 pub(crate) use columns::units::Units;
+#[cfg(feature = "cli")]
+pub(crate) use files::npy::read_npy_numbers;
 pub(crate) use files::npy::write_npy;
 pub(crate) use files::{check_table_output, write_groups, write_table, write_vector};
 pub(crate) use shapes::Shapes;

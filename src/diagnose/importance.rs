@@ -3,13 +3,10 @@
 //! The largest weights are smoothed by a generalised Pareto distribution (Vehtari et al. 2024, "Pareto smoothed importance
 //! sampling"), whose shape k says whether the weights can be trusted at all.
 
-use serde::Serialize;
-
 /// Weighted samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Weighted {
     /// Weights, which sum to 1, in the order of the samples.
-    #[serde(skip)]
     pub weights: Vec<f64>,
     /// What the largest weights are like.
     pub tail: Tail,
@@ -23,9 +20,9 @@ pub(crate) struct Weighted {
 }
 
 /// The largest of some weights.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Tail {
-    /// None is more than [`EVEN`] times the mean.
+    /// None of many is more than [`EVEN`] times the mean.
     Even,
     /// The shape k of their distribution; infinite if no sample has a density.
     Pareto(f64),
@@ -34,8 +31,9 @@ pub(crate) enum Tail {
 }
 
 /// Weights of which none is more than so many times the mean need no smoothing: shapes fitted to small differences say
-/// nothing (k = 2.8 was seen of weights that differ by 40 %).
-pub(crate) const EVEN: f64 = 10.0;
+/// nothing (k = 2.8 was seen of weights that differ by 40 %). Few weights may be even by chance.
+pub(crate) const EVEN: f64 = 3.0;
+const FEWEST_EVEN: usize = 1000;
 
 impl Weighted {
     /// Of samples with these log-densities, up to a common term, under the target and under the model that drew them. A
@@ -68,7 +66,8 @@ impl Weighted {
             largest_good_k,
             effective_samples,
             log_evidence: mean.ln() + largest,
-            log_evidence_error: (variance / n).sqrt() / mean,
+            // Of one sample nothing is known.
+            log_evidence_error: if n > 1.0 { (variance / n).sqrt() / mean } else { f64::INFINITY },
         }
     }
 
@@ -111,7 +110,7 @@ fn smooth(weights: &mut [f64]) -> Tail {
         return Tail::Unknown;
     }
     let mean = weights.iter().sum::<f64>() / n as f64;
-    if weights.iter().all(|&w| w <= EVEN * mean) {
+    if n >= FEWEST_EVEN && weights.iter().all(|&w| w <= EVEN * mean) {
         return Tail::Even;
     }
     let mut order: Vec<usize> = (0..n).collect();
@@ -186,6 +185,9 @@ mod tests {
         let heavy = weighted(0.75, 4000, 1);
         assert!(matches!(heavy.tail, Tail::Pareto(k) if k > 0.0 && k < 0.7), "{heavy:?}");
         assert_eq!(Weighted::of(&[0.0; 8], &[0.0; 8]).tail, Tail::Unknown);
+        // Few samples do not hide what many would show.
+        let good = (0..50).filter(|&seed| weighted(0.3, 50, seed).is_good()).count();
+        assert!(good < 10, "{good} of 50");
     }
 
     #[test]

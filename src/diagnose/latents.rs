@@ -1,6 +1,6 @@
 //! Latent vectors of held-out rows: standard normal and independent of the conditions, if densities are right.
 
-use super::uniform::Uniformity;
+use super::uniform::p_value;
 use super::{Kind, Test, smallest_of, two_sided};
 use crate::data::columns::quantile::normal_cdf;
 use statrs::function::gamma::gamma_lr;
@@ -35,20 +35,32 @@ fn of_column(column: usize, z: &[f64]) -> Test {
     let mean = z.iter().sum::<f64>() / n;
     let deviation = (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / n).sqrt();
     let uniform: Vec<f64> = z.iter().map(|&z| normal_cdf(z)).collect();
-    let says = format!("mean {mean:.2} and standard deviation {deviation:.2} where 0 and 1 are right");
-    Test::new(name(column), Kind::Latent, deviation, Uniformity::of(&uniform).p_value, says)
+    let says = format!("mean {mean:.2} and standard deviation {deviation:.2}; right are 0 and 1");
+    Test::new(name(column), Kind::Latent, deviation, p_value(&uniform), says)
 }
 
 /// `|z|^2` is chi-squared: the test of regions of highest density, without samples.
 fn of_norms(z: &[f32], columns: usize) -> Test {
-    let square = |row: &[f32]| row.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
-    let squares: Vec<f64> = z.chunks_exact(columns).map(square).collect();
-    let cdf = |square: f64| if square.is_finite() { gamma_lr(columns as f64 / 2.0, square / 2.0) } else { f64::NAN };
-    let uniform: Vec<f64> = squares.iter().map(|&square| if square > 0.0 { cdf(square) } else { 0.0 }).collect();
-    let mean = squares.iter().sum::<f64>() / (squares.len().max(1) * columns) as f64;
-    let says = format!("|z|^2 is {mean:.2} a column in the mean, where 1 is right");
-    Test::new("norm of the latent vector", Kind::Norm, mean, Uniformity::of(&uniform).p_value, says)
+    let mean = z.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>() / z.len().max(1) as f64;
+    let says = format!("|z|^2 is {mean:.2} a column in the mean; right is 1");
+    Test::new("norm of the latent vector", Kind::Norm, mean, norm_p_value(z, columns), says)
 }
+
+/// The p-value of `|z|^2`, of at most some thousand rows.
+pub(crate) fn norm_p_value(z: &[f32], columns: usize) -> f64 {
+    let square = |row: &[f32]| row.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
+    let cdf = |square: f64| match square {
+        s if s > 0.0 && s.is_finite() => gamma_lr(columns as f64 / 2.0, s / 2.0),
+        s if s == 0.0 => 0.0,
+        _ => f64::NAN,
+    };
+    let rows = z.len() / columns;
+    let some = z.chunks_exact(columns).step_by(rows.div_ceil(MOST_NORMS).max(1));
+    p_value(&some.map(|row| cdf(square(row))).collect::<Vec<_>>())
+}
+
+/// The time of the test grows faster than the number of rows.
+const MOST_NORMS: usize = 2_000;
 
 /// The pair of columns that is most correlated.
 fn of_pairs(z: &[Vec<f64>]) -> Option<Test> {
@@ -67,20 +79,25 @@ fn of_condition(z: &[Vec<f64>], condition: &[f64], name: &str) -> Test {
     let condition = ranks(condition);
     // Far from the middle: what a shift on both sides of the condition needs.
     let squared: Vec<f64> = condition.iter().map(|c| c * c).collect();
-    let squared = ranks(&squared);
+    let of_condition = [("is larger", condition), ("is farther from its middle", ranks(&squared))];
     let of_z = z.iter().enumerate().flat_map(|(column, z)| {
         let width: Vec<f64> = z.iter().map(|z| z.abs()).collect();
-        [(column, "shifted", ranks(z)), (column, "too wide or too narrow", ranks(&width))]
+        [(column, ["larger", "smaller"], ranks(z)), (column, ["wider", "narrower"], ranks(&width))]
     });
-    let all: Vec<(usize, &str, f64)> =
-        of_z.flat_map(|(column, what, z)| [&condition, &squared].map(|c| (column, what, correlation(&z, c)))).collect();
-    let largest = all.iter().max_by(|a, b| a.2.abs().total_cmp(&b.2.abs()));
-    let Some(&(column, what, largest)) = largest else {
+    let all: Vec<(usize, &str, &str, f64)> = of_z
+        .flat_map(|(column, [more, less], z)| {
+            of_condition.iter().map(move |(how, condition)| {
+                let correlation = correlation(&z, condition);
+                (column, if correlation > 0.0 { more } else { less }, *how, correlation)
+            })
+        })
+        .collect();
+    let largest = all.iter().max_by(|a, b| a.3.abs().total_cmp(&b.3.abs()));
+    let Some(&(column, what, how, largest)) = largest else {
         return Test::new(name, Kind::Conditions, 0.0, 1.0, String::new());
     };
-    let p_value = smallest_of(of_correlation(largest, condition.len()), all.len());
-    let says =
-        format!("latent column {} is the more {what} the larger {name} is: correlation {largest:.2}", column + 1);
+    let p_value = smallest_of(of_correlation(largest, z[0].len()), all.len());
+    let says = format!("latent column {} is {what} if {name} {how}: correlation {largest:.2}", column + 1);
     Test::new(format!("latent vectors given {name}"), Kind::Conditions, largest, p_value, says)
 }
 

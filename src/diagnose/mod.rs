@@ -1,7 +1,8 @@
 //! Whether a posterior, or a density, can be trusted: tests on rows that the model was not trained on.
 //!
-//! Each test has a null hypothesis that holds exactly if the model is right, a p-value under it, and a size of the effect
-//! in words. What they compare:
+//! Each test has a null hypothesis that holds if the model is right, a p-value under it, and a size of the effect in words.
+//! The p-values of [`ranks`], of columns of z and of `|z|^2` are exact; those of correlations and of neighbours are normal
+//! approximations. What they compare:
 //!
 //! | file | what is uniform, or standard normal, if the model is right |
 //! |---|---|
@@ -106,6 +107,18 @@ impl Diagnosis {
 /// The smallest of several p-values as one: the chance that one of `count` independent ones is as small (Šidák).
 fn smallest_of(p_value: f64, count: usize) -> f64 {
     -f64::exp_m1(count as f64 * f64::ln_1p(-p_value))
+}
+
+/// Standard deviation of each column; 1 for a constant one.
+fn deviations(rows: &[f32], dim: usize) -> Vec<f64> {
+    let n = (rows.len() / dim).max(1) as f64;
+    let of = |c: usize| {
+        let column = || rows.iter().skip(c).step_by(dim).map(|&v| f64::from(v));
+        let mean = column().sum::<f64>() / n;
+        let deviation = (column().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+        if deviation > 0.0 { deviation } else { 1.0 }
+    };
+    (0..dim).map(of).collect()
 }
 
 /// Two-sided p-value of a standard normal.

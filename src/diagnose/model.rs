@@ -2,8 +2,8 @@
 
 use super::latents;
 use super::neighbours;
-use super::ranks::{COVERAGE, Posterior, Ranks, TARP, calibration_of, ranks};
-use super::{Diagnosis, Test};
+use super::ranks::{COVERAGE, Posterior, Ranks, TARP, ranks};
+use super::{Diagnosis, Test, deviations};
 use crate::error::Result;
 use crate::flow::{Conditional, Flow};
 use crate::plan::Kind;
@@ -21,37 +21,38 @@ pub(crate) struct Effort {
 /// What the tests of a model are made from: numbers that are uniform if it is right, for pictures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
-    /// The name of its test and numbers of each.
-    pub all: Vec<(String, Vec<f64>)>,
+    /// The place of its test in the diagnosis, a name and numbers of each.
+    pub all: Vec<(usize, String, Vec<f64>)>,
 }
 
 /// Judges a model by rows x and, if it has conditions, as many rows y. `tell` hears how many rows are done.
 ///
 /// # Errors
-/// Those of the model, and of `tell`.
+/// Those of the model.
 pub(crate) fn diagnose(
     flow: &Flow,
     x: &[f32],
     y: &[f32],
     effort: Effort,
-    tell: &mut dyn FnMut(usize) -> Result<()>,
+    tell: &mut dyn FnMut(usize),
 ) -> Result<(Diagnosis, Numbers)> {
     let (dim, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
     let names = |names: &[String], letter: &str, count: usize| -> Vec<String> {
         if names.is_empty() { (1..=count).map(|i| format!("{letter}{i}")).collect() } else { names.to_vec() }
     };
     let (columns, conditions) = (names(flow.columns(), "x", dim), names(flow.conditions(), "y", c));
+    // A row's own part in it is one of all rows.
     let scale = deviations(x, dim);
     let mut numbers = Numbers::default();
     let mut tests = Vec::new();
     if flow.spec().kind == Kind::Flow {
         let samples = flow.sample(x.len() / dim, effort.seed)?;
-        tests.push(neighbours::test("samples and held-out rows", &samples, x, dim, &scale, effort.seed));
+        tests.push(neighbours::test("samples and held-out rows", &samples, x, dim, effort.seed));
     } else {
         let rows = x.len() / dim;
         let posterior = OfFlow { flow, y, c, seed: effort.seed };
         let ranks = ranks(&posterior, x, &points(x, dim, effort.seed), &scale, effort.samples, effort.seed, tell)?;
-        tell(rows)?;
+        tell(rows);
         tests.extend(ranks.tests(&columns));
         numbers.all.extend(of_ranks(ranks, &columns));
     }
@@ -59,10 +60,13 @@ pub(crate) fn diagnose(
         return Ok((Diagnosis::of(tests), numbers));
     }
     let z = flow.given(y)?.encode(x)?.z;
+    let first = tests.len();
     tests.extend(latents::tests(&z, dim, y, &conditions));
     if flow.spec().kind == Kind::Flow {
         let uniform = latents::uniform(&z, dim);
-        numbers.all.extend(uniform.into_iter().enumerate().map(|(column, z)| (latents::name(column), z)));
+        numbers
+            .all
+            .extend(uniform.into_iter().enumerate().map(|(column, z)| (first + column, latents::name(column), z)));
     }
     Ok((Diagnosis::of(tests), numbers))
 }
@@ -73,22 +77,19 @@ pub(crate) fn diagnose(
 /// Those of the model.
 pub(crate) fn against(flow: &Flow, observed: &[f32], reference: &[f32], seed: u64) -> Result<Test> {
     let dim = flow.spec().dim as usize;
-    let rows = (reference.len() / dim).min(MOST_REFERENCE);
-    // Spread over the whole of it.
-    let apart = reference.len() / dim / rows.max(1);
-    let some: Vec<f32> = reference.chunks_exact(dim).step_by(apart.max(1)).take(rows).flatten().copied().collect();
-    let samples = flow.given(observed)?.sample(rows, seed)?;
-    Ok(neighbours::test("samples and reference", &samples, &some, dim, &deviations(&some, dim), seed))
+    let samples = flow.given(observed)?.sample((reference.len() / dim).min(MOST_REFERENCE), seed)?;
+    Ok(neighbours::test("samples and reference", &samples, reference, dim, seed))
 }
 
-/// Rows of a reference sample that are used: the time grows with their square.
+/// Samples that are drawn for a reference, of which the test uses no more.
 const MOST_REFERENCE: usize = 5_000;
 
-fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<(String, Vec<f64>)> {
+fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<(usize, String, Vec<f64>)> {
     let Ranks { columns: all, density, distance } = ranks;
-    let of_columns = columns.iter().map(|name| calibration_of(name)).zip(all);
-    let others = [(COVERAGE.into(), density), (TARP.into(), distance)];
-    of_columns.chain(others.into_iter().filter(|(_, numbers)| !numbers.is_empty())).collect()
+    let others = [(COVERAGE.to_owned(), density), (TARP.to_owned(), distance)];
+    let others = others.into_iter().filter(|(_, numbers)| !numbers.is_empty());
+    // In the order of their tests.
+    columns.iter().cloned().zip(all).chain(others).enumerate().map(|(place, (name, n))| (place, name, n)).collect()
 }
 
 struct OfFlow<'a> {
@@ -130,19 +131,7 @@ fn points(x: &[f32], dim: usize, seed: u64) -> Vec<f32> {
     let rows = x.len() / dim;
     let order = permutation_on(seed, Stream::Diagnosis, 2, rows as u32);
     let mut of = vec![0; rows];
-    // Each is followed by the next of the order, so that none gets itself.
+    // Each gets the next of a random order, so that none gets itself.
     (0..rows).for_each(|i| of[order[i] as usize] = order[(i + 1) % rows] as usize);
     of.iter().flat_map(|&row| &x[row * dim..][..dim]).copied().collect()
-}
-
-/// Standard deviation of each column; 1 for a constant one.
-fn deviations(rows: &[f32], dim: usize) -> Vec<f64> {
-    let n = (rows.len() / dim).max(1) as f64;
-    let of = |c: usize| {
-        let column = || rows.iter().skip(c).step_by(dim).map(|&v| f64::from(v));
-        let mean = column().sum::<f64>() / n;
-        let deviation = (column().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
-        if deviation > 0.0 { deviation } else { 1.0 }
-    };
-    (0..dim).map(of).collect()
 }

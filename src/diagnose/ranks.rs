@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::uniform::Uniformity;
+use super::uniform;
 use super::{Kind, Test};
 use crate::data::columns::quantile::normal_quantile;
 use crate::error::Result;
@@ -48,11 +48,6 @@ pub(crate) struct Ranks {
 pub(super) const COVERAGE: &str = "expected coverage";
 pub(super) const TARP: &str = "TARP";
 
-/// The name of a column's test.
-pub(super) fn calibration_of(name: &str) -> String {
-    format!("calibration of {name}")
-}
-
 /// Rows that are drawn at a time.
 const PIECE: usize = 200_000;
 
@@ -70,14 +65,14 @@ pub(crate) fn ranks(
     scale: &[f64],
     n: usize,
     seed: u64,
-    tell: &mut dyn FnMut(usize) -> Result<()>,
+    tell: &mut dyn FnMut(usize),
 ) -> Result<Ranks> {
     let dim = posterior.columns();
     let rows = truths.len() / dim;
     let together = (PIECE / n.max(1)).clamp(1, rows.max(1));
     let mut all = Ranks { columns: vec![Vec::with_capacity(rows); dim], ..Ranks::default() };
     for first in (0..rows).step_by(together) {
-        tell(first)?;
+        tell(first);
         let count = together.min(rows - first);
         let samples = posterior.sample(first, count, n)?;
         // The truth before its samples, in one job.
@@ -122,11 +117,12 @@ pub(crate) fn ranks(
 
 /// Where a value is among others, from 0 to 1: at random between its neighbours, and among those that are equal.
 fn rank(others: impl Iterator<Item = f64>, value: f64, rng: &mut Counter) -> f64 {
-    if value.is_nan() {
-        return f64::NAN;
-    }
     let (mut below, mut equal, mut count) = (0usize, 0usize, 0usize);
     for other in others {
+        // A sample that is no number fails the test.
+        if other.is_nan() || value.is_nan() {
+            return f64::NAN;
+        }
         below += usize::from(other < value);
         equal += usize::from(other == value);
         count += 1;
@@ -139,8 +135,8 @@ impl Ranks {
     pub(crate) fn tests(&self, names: &[String]) -> Vec<Test> {
         let of_columns = self.columns.iter().zip(names).map(|(ranks, name)| {
             let shape = Scores::of(ranks);
-            let p_value = Uniformity::of(ranks).p_value;
-            Test::new(calibration_of(name), Kind::Calibration, shape.shift, p_value, shape.in_words(name))
+            let p_value = uniform::p_value(ranks);
+            Test::new(format!("calibration of {name}"), Kind::Calibration, shape.shift, p_value, shape.in_words(name))
         });
         let of_columns: Vec<Test> = of_columns.collect();
         let coverage = |ranks: &[f64], level: f64| {
@@ -151,10 +147,10 @@ impl Ranks {
             "the densest regions that should hold 50 % and 90 % of the truths hold {:.1} % and {:.1} %",
             held[0], held[1]
         );
-        let p_value = Uniformity::of(&self.density).p_value;
+        let p_value = uniform::p_value(&self.density);
         let density = Test::new(COVERAGE, Kind::Coverage, held[1] / 100.0, p_value, says);
         let density = (!self.density.is_empty()).then_some(density);
-        let tarp = Uniformity::of(&self.distance).p_value;
+        let tarp = uniform::p_value(&self.distance);
         let half = 100.0 * coverage(&self.distance, 0.5);
         let says = format!("regions around random points that should hold 50 % of the truths hold {half:.1} %");
         let distance = Test::new(TARP, Kind::Tarp, half / 100.0, tarp, says);

@@ -104,7 +104,7 @@ fn diagnose(fault: Fault, rows: usize, seed: u64) -> Diagnosis {
     let names = ["a", "b"].map(String::from);
     // The truths of other rows.
     let points: Vec<f32> = (0..rows).flat_map(|row| known.truths[(row + 1) % rows * 2..][..2].to_vec()).collect();
-    let ranks = ranks(&known, &known.truths, &points, &[1.0, 1.0], 200, seed, &mut |_| Ok(())).unwrap();
+    let ranks = ranks(&known, &known.truths, &points, &[1.0, 1.0], 200, seed, &mut |_| ()).unwrap();
     let mut tests = ranks.tests(&names);
     tests.extend(latents::tests(&known.latents(), 2, &known.y, &names));
     Diagnosis::of(tests)
@@ -165,9 +165,7 @@ fn two_samples_of_one_distribution_are_not_told_apart() {
         let mut rng = Counter::new(seed, Stream::Data, 0, 0);
         (0..400).flat_map(|_| rng.normal_pair().map(|v| v as f32 + shift)).collect()
     };
-    let p = |shift, seed| {
-        neighbours::test("two", &sample(seed, 0.0), &sample(seed + 1000, shift), 2, &[1.0, 1.0], 1).p_value
-    };
+    let p = |shift, seed| neighbours::test("two", &sample(seed, 0.0), &sample(seed + 1000, shift), 2, 1).p_value;
     let wrong = (0..40).filter(|&seed| p(0.0, seed) < 0.05).count();
     assert!(wrong <= 6, "{wrong} of 40");
     assert!((0..5).all(|seed| p(0.4, seed) < 1e-3));

@@ -8,31 +8,20 @@
 
 use statrs::function::beta::{beta_reg, inv_beta_reg};
 
-/// Two-sided level of the most unlikely of some numbers, and the chance of one so small.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Uniformity {
-    /// The smallest two-sided level of a single number at its place.
-    pub local_level: f64,
-    /// The chance of one as small, if the numbers are uniform and independent.
-    pub p_value: f64,
-}
-
-impl Uniformity {
-    /// Of numbers in [0, 1] in any order. NaN counts as 0, which no uniform number is. None of no numbers: nothing speaks
-    /// against them.
-    pub(crate) fn of(numbers: &[f64]) -> Self {
-        let sorted = sorted(numbers);
-        let n = sorted.len();
-        if n == 0 {
-            return Self { local_level: 1.0, p_value: 1.0 };
-        }
-        let levels = sorted.iter().enumerate().map(|(place, &u)| {
-            let below = beta_reg((place + 1) as f64, (n - place) as f64, u.clamp(0.0, 1.0));
-            2.0 * below.min(1.0 - below)
-        });
-        let local_level = levels.fold(1.0, f64::min);
-        let p_value = if local_level <= LEAST { 0.0 } else { 1.0 - chance_within(&Bands::of(n, local_level)) };
-        Self { local_level, p_value: p_value.clamp(0.0, 1.0) }
+/// The chance that uniform and independent numbers are as unlikely at their places as these, in [0, 1] and in any order. NaN
+/// counts as 0, which no uniform number is. Nothing speaks against no numbers: 1.
+pub(crate) fn p_value(numbers: &[f64]) -> f64 {
+    let sorted = sorted(numbers);
+    let n = sorted.len();
+    let levels = sorted.iter().enumerate().map(|(place, &u)| {
+        let below = beta_reg((place + 1) as f64, (n - place) as f64, u.clamp(0.0, 1.0));
+        2.0 * below.min(1.0 - below)
+    });
+    let local_level = levels.fold(1.0, f64::min);
+    match n {
+        0 => 1.0,
+        _ if local_level <= LEAST => 0.0,
+        _ => (1.0 - chance_within(&Bands::of(n, local_level))).clamp(0.0, 1.0),
     }
 }
 
@@ -171,8 +160,7 @@ mod tests {
     fn few_numbers_have_the_chances_of_integrals() {
         // One number: both bounds are of it alone.
         for u in [0.01, 0.2, 0.5, 0.97] {
-            let tested = Uniformity::of(&[u]);
-            approx::assert_abs_diff_eq!(tested.p_value, 2.0 * u.min(1.0 - u), epsilon = 1e-9);
+            approx::assert_abs_diff_eq!(p_value(&[u]), 2.0 * u.min(1.0 - u), epsilon = 1e-9);
         }
         // Two: P(a1 <= U(1) <= b1, a2 <= U(2) <= b2), by a sum over a fine grid.
         let bands = Bands { lower: vec![0.05, 0.3], upper: vec![0.7, 0.95] };
@@ -190,7 +178,7 @@ mod tests {
     #[test]
     fn p_values_of_uniform_numbers_are_uniform() {
         for n in [3, 20, 200] {
-            let p: Vec<f64> = (0..400).map(|seed| Uniformity::of(&uniform(n, seed)).p_value).collect();
+            let p: Vec<f64> = (0..400).map(|seed| p_value(&uniform(n, seed))).collect();
             let share = |level: f64| p.iter().filter(|&&p| p < level).count() as f64 / p.len() as f64;
             for level in [0.05, 0.3, 0.7] {
                 let error = 4.0 * (level * (1.0 - level) / p.len() as f64).sqrt();
@@ -219,9 +207,9 @@ mod tests {
         let numbers = uniform(500, 7);
         let shifted: Vec<f64> = numbers.iter().map(|u| u.powf(1.3)).collect();
         let narrow: Vec<f64> = numbers.iter().map(|u| 0.5 + 0.85 * (u - 0.5)).collect();
-        assert!(Uniformity::of(&shifted).p_value < 1e-4);
-        assert!(Uniformity::of(&narrow).p_value < 1e-4);
-        assert_eq!(Uniformity::of(&[f64::NAN, 0.3, 0.6]).p_value, 0.0);
-        assert_eq!(Uniformity::of(&[]).p_value, 1.0);
+        assert!(p_value(&shifted) < 1e-4);
+        assert!(p_value(&narrow) < 1e-4);
+        assert_eq!(p_value(&[f64::NAN, 0.3, 0.6]), 0.0);
+        assert_eq!(p_value(&[]), 1.0);
     }
 }

@@ -233,7 +233,7 @@ impl Hint {
     /// Trains the flow, or goes on with its training, and leaves in it the model that is kept.
     fn train(&self, flow: &Flow, data: &Dataset, keeper: &mut dyn Keeper) -> Result<Kept> {
         let Config { model, train, .. } = &self.config;
-        let mut steps = TrainingLoop::new(flow, data.resolve(train, model.coupling)?, data)?;
+        let mut steps = TrainingLoop::new(flow, data.resolve(train, model.kind, model.coupling)?, data)?;
         if let Some(state) = keeper.state(flow, data)? {
             steps.restore(&state)?;
         }

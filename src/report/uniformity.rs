@@ -27,11 +27,17 @@ const GAP: [f64; 2] = [52.0, 54.0];
 /// Places along the axis.
 const PLACES: usize = 200;
 
-/// Draws a panel for each. `band` gives the smallest and the largest share of numbers that may be at most some value.
+/// Draws a panel for each, in which a right model is within the band by this chance. `band` gives the smallest and the largest share of numbers that may be at most some value.
 ///
 /// # Errors
 /// [`Error::Argument`] if there is nothing to draw.
-pub(crate) fn uniformity(path: &Path, title: &str, all: &[Uniform], band: impl Fn(f64) -> [f64; 2]) -> Result<()> {
+pub(crate) fn uniformity(
+    path: &Path,
+    title: &str,
+    all: &[Uniform],
+    chance: f64,
+    band: impl Fn(f64) -> [f64; 2],
+) -> Result<()> {
     if all.is_empty() || all.iter().any(|one| one.numbers.is_empty()) {
         return Err(Error::argument("numbers", "has nothing to draw"));
     }
@@ -45,12 +51,8 @@ pub(crate) fn uniformity(path: &Path, title: &str, all: &[Uniform], band: impl F
         .collect();
     save(path, width, height, |page| {
         page.text(title, [16.0, 16.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
-        legend(
-            page,
-            width - 16.0,
-            34.0,
-            &[("99 % of right models are within", GREY), ("this one", BLUE), ("rejected", RED)],
-        );
+        let within = format!("{:.0} % of right models are within", 100.0 * chance);
+        legend(page, width - 16.0, 34.0, &[(within.as_str(), GREY), ("this one", BLUE), ("rejected", RED)]);
         for (number, one) in all.iter().enumerate() {
             let x = GAP[0] + (number % across) as f64 * (SIZE[0] + GAP[0]);
             let y = top + 14.0 + (number / across) as f64 * (SIZE[1] + GAP[1]);

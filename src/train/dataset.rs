@@ -128,9 +128,9 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Config`] if a batch has more rows than there are, or a training more steps than can be counted.
-    pub(crate) fn resolve(&self, train: &Train, coupling: CouplingKind) -> Result<Train> {
+    pub(crate) fn resolve(&self, train: &Train, kind: Kind, coupling: CouplingKind) -> Result<Train> {
         let rows = self.train_rows() as u64;
-        let batch = train.batch.unwrap_or_else(|| preset::batch_for(rows, coupling));
+        let batch = train.batch.unwrap_or_else(|| preset::batch_for(rows, kind, coupling));
         if batch > rows {
             let held_out = match self.split {
                 None => String::new(),

@@ -310,9 +310,8 @@ pub(crate) fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
 /// where there is no manifest that can be read.
 pub(crate) fn complete(run: &Path, config: &mut Config) {
     if let Some(rows) = manifest::rows(&run.join(MANIFEST)) {
-        let coupling = config.model.coupling;
-        let train = &mut config.train;
-        let batch = *train.batch.get_or_insert_with(|| preset::batch_for(rows.train_rows, coupling));
+        let Config { model, train, .. } = config;
+        let batch = *train.batch.get_or_insert_with(|| preset::batch_for(rows.train_rows, model.kind, model.coupling));
         train.dropout.get_or_insert_with(|| preset::dropout_for(rows.train_rows));
         train.decay.get_or_insert_with(|| preset::decay_for(rows.train_rows));
         train.batches_per_epoch.get_or_insert(rows.train_rows / batch);

@@ -212,7 +212,7 @@ pub(crate) fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
 
 /// Completes the settings that depend on the rows; returns the model they ask for.
 fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
-    config.train = data.resolve(&config.train, config.model.coupling)?;
+    config.train = data.resolve(&config.train, config.model.kind, config.model.coupling)?;
     config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
         (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
             let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());

@@ -97,7 +97,7 @@ impl<'a> Trainer<'a> {
                         these rows; make the data set with `regression(false)`";
             return Err(Error::argument("flow", what));
         }
-        let settings = data.resolve(&config.settings(kind, coupling)?, coupling).map_err(as_argument)?;
+        let settings = data.resolve(&config.settings(kind, coupling)?, kind, coupling).map_err(as_argument)?;
         if kind == Kind::Inn && settings.memory != Memory::Stored {
             return Err(Error::argument(
                 "memory",

@@ -17,5 +17,5 @@ use hintflow::{Flow, Result};
 
 /// Begins a training with the settings of a configuration.
 fn begin<'a>(flow: &'a Flow, config: &Config, data: &'a Dataset) -> Result<TrainingLoop<'a>> {
-    TrainingLoop::new(flow, data.resolve(&config.train, config.model.coupling)?, data)
+    TrainingLoop::new(flow, data.resolve(&config.train, config.model.kind, config.model.coupling)?, data)
 }

@@ -1,12 +1,12 @@
 //! The checks of an `inn`, which has no density.
 
-use super::super::held_out::HeldOut;
+use super::super::judged_rows::JudgedRows;
 use super::{Checked, Limit, Line, ROUND_TRIP, shape_of};
 use crate::Result;
 use crate::flow::Flow;
 
 /// The checks of some rows.
-pub(super) fn lines(flow: &Flow, looked: &HeldOut) -> Result<Checked> {
+pub(super) fn lines(flow: &Flow, looked: &JudgedRows) -> Result<Checked> {
     let rows = looked.numbers.len();
     let found = flow.both_ways(&looked.y, &looked.x)?;
     let samples = flow.given(&looked.y)?.sample(1, 1)?;

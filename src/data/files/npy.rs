@@ -3,23 +3,26 @@
 //! The header is parsed here and not by a library, because every byte of a file may be wrong: nothing in it is believed
 //! before it was compared with the length of the file, nesting is not followed, and nothing is allocated by its word.
 
-use std::io::{BufReader, Read, Write};
+mod write;
+
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::precision::Precision;
 use super::source::{ALL, Choice, narrow, open_regular};
-use crate::atomic::{Overwrite, write_atomic};
-use crate::data::table::{Table, check_shape};
+use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::memory;
+#[cfg(feature = "cli")]
+pub(crate) use write::npy_to;
+pub(crate) use write::write_npy;
+pub(super) use write::{write_npy_groups, write_npy_vector};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Plain arrays have headers of about 100 bytes.
 const LONGEST_HEADER: usize = 1 << 16;
 /// Bytes decoded at a time; a multiple of every item size.
 const CHUNK: usize = 1 << 18;
-/// The data begins at a multiple of this.
-const ALIGNMENT: usize = 64;
 
 /// What the header of a file says.
 #[derive(Debug, PartialEq)]
@@ -140,6 +143,15 @@ fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &
         Ok(value)
     })?;
     Ok((values, precision))
+}
+
+/// All numbers of an array of any shape, unrounded; they need not be finite.
+#[cfg(feature = "cli")]
+pub(crate) fn read_npy_numbers(path: &Path) -> Result<Vec<f64>> {
+    let (file, length) = open_regular(path)?;
+    let mut input = BufReader::with_capacity(CHUNK, file);
+    let header = read_header(&mut input, length, path)?;
+    read_as(&mut input, &header, &(0..header.dim).collect::<Vec<_>>(), path, |_, exact| Ok(exact))
 }
 
 /// Some columns of an array, row by row and unrounded, as their number and their values; `choice` is told the number of
@@ -367,52 +379,6 @@ fn parse(text: &[u8]) -> Result<(Item, bool, Vec<u64>), String> {
         fortran.ok_or("'fortran_order' is missing")?,
         shape.ok_or("'shape' is missing")?,
     ))
-}
-
-/// Writes `rows` x `columns` values as little-endian float32 in row order (version 1.0 of the format).
-pub(crate) fn write_npy(path: &Path, rows: usize, columns: usize, values: &[f32], overwrite: Overwrite) -> Result<()> {
-    check_shape(rows, columns, values)?;
-    write(path, &format!("({rows}, {columns})"), values, overwrite)
-}
-
-/// Writes values as a one-dimensional array.
-pub(super) fn write_npy_vector(path: &Path, values: &[f32], overwrite: Overwrite) -> Result<()> {
-    write(path, &format!("({},)", values.len()), values, overwrite)
-}
-
-/// Writes values as a three-dimensional array.
-pub(super) fn write_npy_groups(path: &Path, shape: [usize; 3], values: &[f32], overwrite: Overwrite) -> Result<()> {
-    let [groups, rows, columns] = shape;
-    write(path, &format!("({groups}, {rows}, {columns})"), values, overwrite)
-}
-
-/// Writes an array to anything that takes bytes; it may have no columns.
-#[cfg(feature = "cli")]
-pub(crate) fn npy_to(out: &mut dyn Write, rows: usize, columns: usize, values: &[f32]) -> std::io::Result<()> {
-    write_to(out, &format!("({rows}, {columns})"), values)
-}
-
-fn write(path: &Path, shape: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
-    write_atomic(path, overwrite, |out| write_to(out, shape, values))
-}
-
-fn write_to(out: &mut dyn Write, shape: &str, values: &[f32]) -> std::io::Result<()> {
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    let prefix = MAGIC.len() + 4;
-    let end = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
-    header.push_str(&" ".repeat(end - prefix - header.len() - 1));
-    header.push('\n');
-    out.write_all(MAGIC)?;
-    out.write_all(&[1, 0])?;
-    out.write_all(&(header.len() as u16).to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
-    let mut bytes = Vec::with_capacity(CHUNK);
-    for chunk in values.chunks(CHUNK / 4) {
-        bytes.clear();
-        bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
-        out.write_all(&bytes)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(crate) const PADDING: f32 = 0.05;
 pub(crate) struct Losses {
     /// Factor of the discrepancy of [z, y], of which z has gradients.
     pub(crate) latent: f32,
-    /// Factor of the discrepancy of x and of the squared error of its padding, on the way back; none: there is no way
+    /// Factor of the discrepancy of x on the way back, beside the squared error of its padding; none: there is no way
     /// back.
     pub(crate) inverse: Option<f32>,
 }

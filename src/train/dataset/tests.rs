@@ -43,7 +43,7 @@ fn small_tables_train_too() {
         let data = Dataset::load(&config, None).unwrap();
         assert_eq!(data.train_rows() + data.test_rows(), rows);
         assert!(data.train_rows() > 0 && (data.test_rows() > 0) == (rows > 1));
-        let train = data.resolve(&config.train, config.model.coupling).unwrap();
+        let train = data.resolve(&config.train, config.model.kind, config.model.coupling).unwrap();
         assert_eq!(train.batches_per_epoch, Some(1));
     }
 }
@@ -54,11 +54,16 @@ fn batches_beyond_the_data_name_the_remedy() {
     let mut config = table(folder.path(), 100);
     config.train.batch = Some(91);
     let data = Dataset::load(&config, None).unwrap();
-    let text = data.resolve(&config.train, config.model.coupling).unwrap_err().to_string();
+    let text = data.resolve(&config.train, config.model.kind, config.model.coupling).unwrap_err().to_string();
     assert!(text.contains("train.batch") && text.contains("90") && text.contains("data.validation"), "{text}");
     config.train.batch = None;
     config.train.epochs = u64::MAX;
-    assert!(data.resolve(&config.train, config.model.coupling).unwrap_err().to_string().contains("train.epochs"));
+    assert!(
+        data.resolve(&config.train, config.model.kind, config.model.coupling)
+            .unwrap_err()
+            .to_string()
+            .contains("train.epochs")
+    );
     config.data.rows = Some(101);
     assert!(Dataset::load(&config, None).unwrap_err().to_string().contains("data.rows"));
 }

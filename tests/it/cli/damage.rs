@@ -137,9 +137,9 @@ fn little_memory_is_an_error() {
     for line in [
         "train large.npy --device cpu --threads 1 --epochs 1 --set train.batches_per_epoch=1 --set model.width=8 --out big \
          --force",
-        "log-prob run large.npy --device cpu --threads 1 -o out.npy --force",
+        "log-prob run large.npy --device cpu --threads 2 -o out.npy --force",
         "encode run large.npy --device cpu --threads 1 -o out.npy --force",
-        "check run large.npy --device cpu --threads 1",
+        "check run large.npy --device cpu --threads 2",
         "sample run -n 200000 --device cpu --threads 1 -o out.npy --force",
     ] {
         for limit in (least..least + 28).step_by(4) {

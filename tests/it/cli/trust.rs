@@ -51,7 +51,10 @@ fn a_posterior_is_diagnosed() {
     let done = place.line(&format!("{line} --fail-below 0.001"));
     assert_eq!(done.code, Some(5), "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.contains("REJECTED") && done.stdout.contains("speak against this model"), "{}", done.stdout);
-    place.line(line).good();
+    place.line(line).fails(1, &["shifted", "--force"]);
+    place.line(&format!("{line} --force")).good();
+    // What is said of a table needs one.
+    place.line("diagnose run --given y --device cpu").fails(2, &["DATA"]);
     // A model file does not know which rows were held out.
     place.line("diagnose run/model.safetensors --device cpu").fails(2, &["DATA", "held out"]);
     place.line("diagnose run --fail-below 2 --device cpu").fails(2, &["--fail-below"]);
@@ -104,6 +107,14 @@ fn samples_are_corrected_and_their_evidence_is_known() {
     assert!(done.stderr.contains("not to be trusted"), "{}", done.stderr);
     place.write("density.csv", "1\n2\n");
     place.line(line).fails(1, &["density.csv", "4000 samples"]);
+    place.write("density.csv", "-inf\n".repeat(4000));
+    place.line(line).fails(1, &["density.csv", "no sample has a density"]);
+    // Far from 0, where float32 has no digits left for the differences.
+    let far: Vec<String> = drawn.iter().map(|x| format!("{}", normal(*x) + normal(0.8 - x) - 1e9)).collect();
+    place.write("density.csv", far.join("\n"));
+    let done = place.line(line).good();
+    assert!(done.stdout.contains("(99.") || done.stdout.contains("(98."), "{}", done.stdout);
+    place.line(&format!("{line} --resample 18446744073709551615 -o n.npy")).fails(2, &["--resample"]);
 }
 
 #[test]

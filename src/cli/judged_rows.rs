@@ -5,14 +5,15 @@ use std::path::Path;
 use crate::config::Config;
 use crate::data::side_by_side;
 use crate::measure;
+use crate::rng::{Stream, permutation_on};
 use crate::train::density::{held_out_lanes, not_trained_on};
 use crate::{Flow, Result};
 
 use super::model;
 
 /// Rows that are looked at.
-pub(super) struct HeldOut {
-    /// Whose they are.
+pub(super) struct JudgedRows {
+    /// What they are, in words.
     pub(super) of: String,
     pub(super) x: Vec<f32>,
     /// As many rows where the model is conditional.
@@ -21,7 +22,7 @@ pub(super) struct HeldOut {
     pub(super) numbers: Vec<usize>,
 }
 
-impl HeldOut {
+impl JudgedRows {
     /// Rows of a table, at most `most`: by default, those that the model was not trained on; `all`: also the others.
     pub(super) fn of_table(flow: &Flow, data: &model::Data, all: bool, most: usize) -> Result<Self> {
         let model::Rows { x, y } = data.rows_for(flow)?;
@@ -42,15 +43,12 @@ impl HeldOut {
             }
             own => {
                 if own.is_some() {
-                    tracing::info!("the model was trained on rows of {file}, which says less of others");
+                    tracing::warn!("the model was trained on rows of {file}: what is found says less of others");
                 }
                 (format!("rows of {file}"), (0..rows).collect())
             }
         };
-        if chosen.len() > most {
-            tracing::info!("looking at the first {most} of {} rows", chosen.len());
-            chosen.truncate(most);
-        }
+        chosen = some(chosen, most);
         let of_rows = |values: &[f32], columns: usize| {
             chosen.iter().flat_map(|&row| &values[row * columns..][..columns]).copied().collect()
         };
@@ -62,16 +60,30 @@ impl HeldOut {
     pub(super) fn of_run(flow: &Flow, run: &Path, config: &Config, most: usize) -> Result<Self> {
         let file = crate::train::folder::read_model(run)?;
         let data = measure::dataset_of_run(run, config, &file)?;
-        let mut rows = held_out_lanes(&data);
+        let rows = held_out_lanes(&data);
         let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
-        let count = (rows.x.len() / dim).min(most);
-        rows.x.truncate(count * dim);
-        rows.y.truncate(count * conditions);
-        Ok(Self { of: format!("held-out rows of {}", run.display()), x: rows.x, y: rows.y, numbers: Vec::new() })
+        let chosen = some((0..rows.x.len() / dim).collect(), most);
+        let of_rows = |values: &[f32], columns: usize| {
+            chosen.iter().flat_map(|&row| &values[row * columns..][..columns]).copied().collect()
+        };
+        let (x, y) = (of_rows(&rows.x, dim), of_rows(&rows.y, conditions));
+        Ok(Self { of: format!("held-out rows of {}", run.display()), x, y, numbers: Vec::new() })
     }
 
     /// Their number.
     pub(super) fn count(&self, flow: &Flow) -> usize {
         self.x.len() / flow.spec().dim as usize
     }
+}
+
+/// At most so many rows, by chance and in order: the first ones of a sorted table would not stand for all.
+fn some(rows: Vec<usize>, most: usize) -> Vec<usize> {
+    if rows.len() <= most {
+        return rows;
+    }
+    tracing::info!("looking at {most} of {} rows, chosen by chance", rows.len());
+    let order = permutation_on(0, Stream::Diagnosis, 3, rows.len() as u32);
+    let mut chosen: Vec<usize> = order[..most].iter().map(|&place| rows[place as usize]).collect();
+    chosen.sort_unstable();
+    chosen
 }
