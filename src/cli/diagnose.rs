@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::atomic::{Overwrite, write_atomic};
 use crate::diagnose::model::{Effort, Numbers, against, diagnose};
 use crate::diagnose::uniform::Bands;
-use crate::diagnose::{Diagnosis, LEVEL, Test};
+use crate::diagnose::{Diagnosis, LEVEL};
 use crate::plan::Kind;
 use crate::printable::printable;
 use crate::report::{Uniform, grouped, uniformity};

@@ -214,6 +214,6 @@ mod tests {
     fn resampling_takes_each_by_its_weight() {
         let weighted = Weighted::of(&[0.0, 2f64.ln(), f64::NEG_INFINITY, 0.0], &[0.0; 4]);
         assert_eq!(weighted.resample(8, 0.5), [0, 0, 1, 1, 1, 1, 3, 3]);
-        assert_eq!(Weighted::of(&[f64::NEG_INFINITY; 3], &[0.0; 3]).is_good(), false);
+        assert!(!Weighted::of(&[f64::NEG_INFINITY; 3], &[0.0; 3]).is_good());
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn norm_p_value(z: &[f32], columns: usize) -> f64 {
     let square = |row: &[f32]| row.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
     let cdf = |square: f64| match square {
         s if s > 0.0 && s.is_finite() => gamma_lr(columns as f64 / 2.0, s / 2.0),
-        s if s == 0.0 => 0.0,
+        0.0 => 0.0,
         _ => f64::NAN,
     };
     let rows = z.len() / columns;

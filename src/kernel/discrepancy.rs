@@ -65,8 +65,8 @@ impl Kernel for Group<'_> {
             let own = kernel(squares(from, from, columns, stride, at, j));
             let other = kernel(squares(from, target, columns, stride, at, j));
             let targets = kernel(squares(target, target, columns, stride, at, j));
-            for i in 0..LANES {
-                share[i] += (own.value[i] - other.value[i]) + (targets.value[i] - other.value[i]);
+            for (i, share) in share.iter_mut().enumerate() {
+                *share += (own.value[i] - other.value[i]) + (targets.value[i] - other.value[i]);
             }
             for (c, gradient) in gradients.iter_mut().enumerate() {
                 let first = c * stride;
@@ -112,8 +112,8 @@ struct Values {
 fn kernel(squares: [f32; LANES]) -> Values {
     let mut values = Values { value: [0.0; LANES], slope: [0.0; LANES] };
     for s in SQUARED_LENGTHS {
-        for i in 0..LANES {
-            let near = 1.0 / (s + squares[i]);
+        for (i, square) in squares.into_iter().enumerate() {
+            let near = 1.0 / (s + square);
             values.value[i] += s * near;
             values.slope[i] -= s * near * near;
         }
