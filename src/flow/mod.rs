@@ -108,7 +108,7 @@ impl Flow {
     /// given y and has no density (docs/model.md, INN). Its couplings are plain.
     pub fn inn_builder(dim: u32, conditions: u32, latent: u32) -> FlowBuilder {
         let spec = Spec { kind: Kind::Inn, dim, cond_dim: conditions, latent, ..Spec::default() };
-        FlowBuilder::from_spec(Spec { depth: Depth::Levels(0), mixing: Mixing::Permutation, ..spec }).init_by_inputs()
+        FlowBuilder::from_spec(Spec { depth: Depth::Levels(0), ..spec }).init_by_inputs()
     }
 
     /// All but the weights, as a model file has it.

@@ -306,7 +306,7 @@ impl Spec {
             return Err(Error::config("model.coupling", "must be affine: an `inn` has no other couplings"));
         }
         if self.mixing == Mixing::Householder {
-            let what = "must not be householder: an `inn` has mixings that are not trained, such as permutation";
+            let what = "must not be householder: an `inn` has mixings that are not trained, such as fixed";
             return Err(Error::config("model.mixing", what));
         }
         if self.depth != Depth::Levels(0) && self.condition_on == ConditionOn::Input {

@@ -157,7 +157,7 @@ fn two_modes(rows: usize) -> [Vec<f32>; 2] {
 fn both_modes_of_a_posterior_are_found() {
     let [x, y] = two_modes(6000);
     let data = Dataset::from_rows(&x, 2).conditions(&y, 1).regression(false).build().expect("data");
-    let mut flow = data.inn().width(32).build(&engines::cpu()).expect("a flow");
+    let mut flow = data.inn().width(32).seed(1).build(&engines::cpu()).expect("a flow");
     let config = TrainConfig::default().epochs(40).batch(250);
     Trainer::new(&mut flow, &data, config).expect("a trainer").fit(|_| ControlFlow::Continue(())).expect("a training");
     for y in [0.5, 1.0] {
