@@ -12,7 +12,7 @@ use crate::memory;
 /// The exit code: that of [`crate::Error::OutOfMemory`].
 const EXIT_CODE: i32 = 4;
 
-/// The system's allocator, which ends the process where memory is refused that nobody asked for by [`memory::ask`].
+/// The system's allocator, which ends the process where memory is refused that nobody is ready to do without.
 pub struct Allocator;
 
 impl Allocator {
