@@ -81,7 +81,7 @@ fn stopped_run() -> Place {
 
 #[test]
 fn damaged_run_folders_are_answered() {
-    const TIMES: usize = 24;
+    const TIMES: usize = 14;
     let (place, mut chance) = (stopped_run(), Chance::new());
     let checkpoints = place.names("run/checkpoints").into_iter().map(|name| format!("checkpoints/{name}"));
     let files: Vec<String> = ["config.toml", "manifest.json", "metrics.csv", "model.safetensors"]
