@@ -77,12 +77,9 @@ pub(crate) fn diagnose(
 /// Those of the model.
 pub(crate) fn against(flow: &Flow, observed: &[f32], reference: &[f32], seed: u64) -> Result<Test> {
     let dim = flow.spec().dim as usize;
-    let samples = flow.given(observed)?.sample((reference.len() / dim).min(MOST_REFERENCE), seed)?;
+    let samples = flow.given(observed)?.sample((reference.len() / dim).min(neighbours::MOST), seed)?;
     Ok(neighbours::test("samples and reference", &samples, reference, dim, seed))
 }
-
-/// Samples that are drawn for a reference, of which the test uses no more.
-const MOST_REFERENCE: usize = 5_000;
 
 fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<(usize, String, Vec<f64>)> {
     let Ranks { columns: all, density, distance } = ranks;

@@ -13,7 +13,7 @@ use crate::rng::{Counter, Stream, permutation_on};
 const SHUFFLES: u32 = 400;
 
 /// Rows of each sample that are used: the time grows with the square of their number.
-const MOST: usize = 5_000;
+pub(super) const MOST: usize = 5_000;
 
 /// Tells `ours` from `theirs`, both (rows, `columns`) of independent rows, after columns were divided by their deviation.
 /// With as many rows of each an accuracy of 0.5 is a guess, and 1 tells all apart.

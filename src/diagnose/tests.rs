@@ -132,7 +132,7 @@ fn planted_faults_are_found_and_exact_posteriors_are_not_rejected() {
 }
 
 #[test]
-#[ignore = "prints the table of docs/posteriors.md: minutes"]
+#[ignore = "prints a table, and takes minutes; tests/long.sh runs it"]
 fn table_of_power() {
     for rows in [200, 500, 1000] {
         for size in [0.1, 0.2, 0.3] {
