@@ -62,9 +62,13 @@ def transform(v, t):
 
 
 def to_units(x, about, y=None):
-    """Bounds by log(x - low), -log(high - x) or logit, transforms, mean and deviation, regression on y in its units, squash;
-    and the log of the Jacobian."""
-    u, log_det = np.array(x, float), np.zeros(len(x))
+    """Packing, bounds by log(x - low), -log(high - x) or logit, transforms, mean and deviation, regression on y in its units,
+    squash; and the log of the Jacobian."""
+    x, log_det = np.array(x, float), np.zeros(len(x))
+    for j, packing in enumerate(about.get("packing") or []):
+        x[:, j] = (x[:, j] - packing["offset"]) / packing["scale"]
+        log_det -= np.log(packing["scale"])
+    u = x.copy()
     for j, bound in enumerate(about.get("bounds") or []):
         low, high = ((bound or {}).get(side) for side in ("lower", "upper"))
         above, below = (None if low is None else x[:, j] - low), (None if high is None else high - x[:, j])

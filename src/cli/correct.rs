@@ -167,15 +167,13 @@ impl Correct {
                 let at = Counter::new(self.seed, Stream::Resampling, 0, 0).uniform(0.0, 1.0);
                 let rows = weighted.resample(count, at);
                 let values: Vec<f32> = rows.into_iter().flat_map(|row| samples.row(row)).copied().collect();
-                write_table(path, flow.columns(), count, dim, &values, overwrite)
+                write_table(path, &output::columns(flow), count, dim, &values, overwrite)
             }
             None => {
                 let rows = samples.iter_rows().zip(&weighted.weights);
                 let values: Vec<f32> = rows.flat_map(|(row, w)| row.iter().copied().chain([*w as f32])).collect();
-                let unnamed = || (1..=dim).map(|i| format!("x{i}")).collect();
-                let mut names = if flow.columns().is_empty() { unnamed() } else { flow.columns().to_vec() };
-                names.push(WEIGHT.into());
-                write_table(path, &names, samples.rows, dim + 1, &values, overwrite)
+                let columns = output::columns(flow).before(WEIGHT, dim);
+                write_table(path, &columns, samples.rows, dim + 1, &values, overwrite)
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
+use crate::data::files::Columns;
 use crate::data::{Table, check_table_output, side_by_side, write_table};
 use crate::plan::Kind;
 use crate::{Error, Flow, Result};
@@ -47,7 +48,7 @@ impl Decode {
         let inputs: Vec<_> = std::iter::once(self.latent.as_path()).chain(self.given.as_deref()).collect();
         output::distinct(&[("-o", &self.output)], &inputs)?;
         let flow = model::load(&self.run, &self.device)?;
-        let (names, dim, rows) = match &self.given {
+        let (columns, dim, rows) = match &self.given {
             None if flow.spec().kind == Kind::Hint => both_lanes(&flow, &self.latent, &self.layout)?,
             None if matches!(flow.spec().kind, Kind::Cinn | Kind::Inn) => {
                 return Err(model::needs_conditions(&flow).into());
@@ -55,19 +56,19 @@ impl Decode {
             given => {
                 let y = given.as_deref().map(|path| model::observations(&flow, path, &self.layout)).transpose()?;
                 let dim = flow.spec().dim as usize;
-                let columns = if flow.spec().kind == Kind::Inn { flow.spec().latent as usize } else { dim };
-                let z = model::latent_rows(&self.latent, columns, &self.layout)
+                let latent = if flow.spec().kind == Kind::Inn { flow.spec().latent as usize } else { dim };
+                let z = model::latent_rows(&self.latent, latent, &self.layout)
                     .map_err(|error| both_are_there(&flow, &self.latent, &self.layout, error))?;
                 if let Some(y) = y.as_ref().filter(|y| y.rows != 1 && y.rows != z.rows) {
                     let what = format!("{} rows of conditions for {} latent rows", y.rows, z.rows);
                     return Err(Error::config(model::GIVEN, format!("{what}; give one row, or as many")).into());
                 }
                 let y = y.map(Table::into_values).unwrap_or_default();
-                (flow.columns().to_vec(), dim, flow.given(&y)?.decode(z.values())?)
+                (output::columns(&flow), dim, flow.given(&y)?.decode(z.values())?)
             }
         };
         output::warn_not_finite("rows", dim, &rows);
-        write_table(&self.output, &names, rows.len() / dim, dim, &rows, Overwrite::allowed_if(self.force))?;
+        write_table(&self.output, &columns, rows.len() / dim, dim, &rows, Overwrite::allowed_if(self.force))?;
         Ok(0)
     }
 }
@@ -75,7 +76,7 @@ impl Decode {
 /// Of what `encode` writes of a `hint`, conditions take the place of the first columns.
 fn both_are_there(flow: &Flow, path: &Path, layout: &LayoutArgs, error: Error) -> Error {
     let spec = flow.spec();
-    match Table::read_with(path, &layout.settings()) {
+    match Table::read_with(path, &layout.reading()) {
         Ok(table) if spec.kind == Kind::Hint && table.dim() == spec.latent_dim() as usize => Error::format(
             path,
             format!(
@@ -89,12 +90,12 @@ fn both_are_there(flow: &Flow, path: &Path, layout: &LayoutArgs, error: Error) -
     }
 }
 
-/// Names, number of columns, and rows [y, x] of latent rows [z_y, z_x].
-fn both_lanes(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<(Vec<String>, usize, Vec<f32>)> {
+/// Columns, their number, and rows [y, x] of latent rows [z_y, z_x].
+fn both_lanes(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<(Columns, usize, Vec<f32>)> {
     let (c, dim) = (flow.spec().cond_dim as usize, flow.spec().latent_dim() as usize);
     let z = model::latent_rows(path, dim, layout)?;
     let part =
         |range: std::ops::Range<usize>| z.iter_rows().flat_map(|row| row[range.clone()].to_vec()).collect::<Vec<_>>();
     let lanes = flow.joint()?.decode(&part(0..c), &part(c..dim))?;
-    Ok((output::joint_names(flow), dim, side_by_side(&lanes.y, &lanes.x, z.rows)))
+    Ok((output::joint_columns(flow), dim, side_by_side(&lanes.y, &lanes.x, z.rows)))
 }

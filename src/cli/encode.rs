@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Overwrite;
+use crate::data::files::Columns;
 use crate::data::{check_table_output, side_by_side, write_table, write_vector};
 use crate::flow::Encoded;
 use crate::plan::Kind;
@@ -55,14 +56,21 @@ impl Encode {
         if self.log_det.is_some() {
             output::warn_not_finite("log-determinants", log_det_names.len(), &log_det);
         }
-        write_table(&self.output, &names, rows, names.len(), &z, Overwrite::allowed_if(self.force))?;
+        write_table(
+            &self.output,
+            &Columns::from(&names[..]),
+            rows,
+            names.len(),
+            &z,
+            Overwrite::allowed_if(self.force),
+        )?;
         match &self.log_det {
             Some(path) if log_det_names.len() == 1 => {
                 write_vector(path, "log_det", &log_det, Overwrite::allowed_if(self.force))?
             }
             Some(path) => write_table(
                 path,
-                &log_det_names,
+                &Columns::from(&log_det_names[..]),
                 rows,
                 log_det_names.len(),
                 &log_det,

@@ -259,7 +259,7 @@ impl Filter {
 
     /// Observations, and the truth, from files.
     fn given(&self, path: &Path) -> Result<Series> {
-        let read = |path: &Path| Table::read_with(path, &self.layout.settings());
+        let read = |path: &Path| Table::read_with(path, &self.layout.reading());
         Ok(Series { observations: read(path)?, truth: self.truth.as_deref().map(read).transpose()? })
     }
 
@@ -278,7 +278,7 @@ impl Filter {
         }
         let (start, columns, names) = match &self.initial {
             Some(path) => {
-                let table = Table::read_with(path, &self.layout.settings())?;
+                let table = Table::read_with(path, &self.layout.reading())?;
                 let (columns, names) = (table.dim(), table.columns().to_vec());
                 (table.into_values(), columns, names)
             }

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 
+use crate::data::files::Reading;
 use crate::data::files::text::{Decimal, Separator, TextSettings};
+use crate::data::packing::Packed;
 
 /// Options of a command that reads text tables. They are of all that it reads; settings of a training have more, see
 /// `data.missing`: where results belong to rows, none may be left out.
@@ -24,9 +26,15 @@ pub(super) struct LayoutArgs {
 }
 
 impl LayoutArgs {
-    pub(super) fn settings(&self) -> TextSettings {
+    /// How a table is read that belongs to no model.
+    pub(super) fn reading(&self) -> Reading<'static> {
+        self.reading_as(Packed::No)
+    }
+
+    /// How a table is read whose columns are packed like this.
+    pub(super) fn reading_as<'a>(&self, packed: Packed<'a>) -> Reading<'a> {
         let Self { header, separator, decimal } = *self;
-        TextSettings { header, separator, decimal, missing: Vec::new() }
+        Reading { text: TextSettings { header, separator, decimal, missing: Vec::new() }, packed }
     }
 }
 

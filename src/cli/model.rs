@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{Columns, Given};
-use crate::data::files::text::TextSettings;
+use crate::data::files::Reading;
+use crate::data::packing::Packed;
 use crate::data::{Table, Units};
 use crate::plan::Kind;
 use crate::train::folder::read_model;
@@ -106,7 +107,9 @@ impl Data {
         let (path, names) = (&self.path, flow.columns());
         let spec = flow.spec();
         let (dim, cond_dim) = (spec.dim as usize, spec.cond_dim as usize);
-        let layout = self.parts.layout.settings();
+        let (of_x, of_y) = (flow.units(), flow.units_of_conditions());
+        let reading = self.parts.layout.reading_as(as_model(of_x));
+        let reading_y = self.parts.layout.reading_as(as_model(of_y));
         let of_given = match &self.parts.given {
             Some(given) if spec.kind == Kind::Flow => return Err(no_conditions(given)),
             Some(given) if !is_file(Path::new(given)) => Some(Columns::of_text(given).0),
@@ -117,16 +120,22 @@ impl Data {
                 let what = format!("the model has {dim} columns, {} are named", columns.len());
                 return Err(Error::config(COLUMNS, what));
             }
-            (Some(columns), _) => chosen(path, columns, COLUMNS, names, &layout)?,
+            (Some(columns), _) => chosen(path, columns, COLUMNS, names, &reading)?,
             // A table as it was trained on: what is not condition is modelled.
             (None, Some(given)) if names.is_empty() => {
-                let table = Table::read_with(path, &layout)?;
+                // Which columns are the model's shows only then.
+                let table = Table::read_with(path, &self.parts.layout.reading())?;
                 let conditions = table.numbers(given).map_err(|e| renamed(e, GIVEN))?;
-                table.without(&conditions)?
+                let left: Vec<String> =
+                    (1..=table.dim()).filter(|i| !conditions.contains(&(i - 1))).map(|i| i.to_string()).collect();
+                match of_x.packing.is_empty() {
+                    true => table.without(&conditions)?,
+                    false => Table::read_columns_with(path, &left, &reading)?,
+                }
             }
             (None, _) => {
-                let (table, in_file) = Table::read_named(path, names, &layout)?;
-                let table = in_columns_of(names, dim, "columns", table, path)?;
+                let (table, in_file) = Table::read_named(path, names, &reading)?;
+                let table = in_columns_of(of_x, dim, "columns", table, path)?;
                 let also: Vec<_> = of_given.iter().flatten().chain(flow.conditions()).cloned().collect();
                 tell_of_names(names, &in_file, &also, path);
                 table
@@ -143,10 +152,10 @@ impl Data {
                 let what = format!("{} are named", columns.len());
                 return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
             }
-            (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions(), &layout)?,
-            (Some(file), None) => table_of_conditions(flow, Path::new(file), &layout)?,
+            (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions(), &reading_y)?,
+            (Some(file), None) => table_of_conditions(flow, Path::new(file), &self.parts.layout)?,
             (None, None) => {
-                let (table, in_file) = Table::read_named(path, flow.conditions(), &layout)?;
+                let (table, in_file) = Table::read_named(path, flow.conditions(), &reading_y)?;
                 if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
                     return Err(needs_conditions(flow));
                 }
@@ -169,7 +178,7 @@ impl Data {
             (None, Some(_)) => {
                 Err(Error::config(COLUMNS, "is for columns of x; DATA holds conditions here; leave it out"))
             }
-            (None, None) => table_of_conditions(flow, &self.path, &self.parts.layout.settings()),
+            (None, None) => table_of_conditions(flow, &self.path, &self.parts.layout),
         }
     }
 }
@@ -179,18 +188,25 @@ pub(super) const GIVEN: &str = "--given";
 
 /// Observations y for a conditional model, from a file of their own, inside of the bounds that the model knows.
 pub(super) fn observations(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
-    let table = table_of_conditions(flow, path, &layout.settings())?;
+    let table = table_of_conditions(flow, path, layout)?;
     inside(flow.units_of_conditions(), &table, path)?;
     Ok(table)
 }
 
-fn table_of_conditions(flow: &Flow, path: &Path, layout: &TextSettings) -> Result<Table> {
+/// Columns are packed as a model has them.
+fn as_model(units: &Units) -> Packed<'_> {
+    Packed::As(&units.columns, &units.packing)
+}
+
+fn table_of_conditions(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
     if flow.spec().kind == Kind::Flow {
         return Err(no_conditions(&path.display().to_string()));
     }
     let names = flow.conditions();
-    let (table, in_file) = Table::read_named(path, names, layout)?;
-    let table = in_columns_of(names, flow.spec().cond_dim as usize, "conditions", table, path)?;
+    let units = flow.units_of_conditions();
+    let reading = layout.reading_as(as_model(units));
+    let (table, in_file) = Table::read_named(path, names, &reading)?;
+    let table = in_columns_of(units, flow.spec().cond_dim as usize, "conditions", table, path)?;
     tell_of_names(names, &in_file, flow.columns(), path);
     note(&table, path);
     Ok(table)
@@ -219,9 +235,9 @@ fn is_file(path: &Path) -> bool {
 
 /// Some columns of a file, as `option` names them, for those of the model in this order; where they have the model's
 /// `names`, in another order, for those of the same name.
-fn chosen(path: &Path, columns: &[String], option: &str, names: &[String], layout: &TextSettings) -> Result<Table> {
+fn chosen(path: &Path, columns: &[String], option: &str, names: &[String], how: &Reading<'_>) -> Result<Table> {
     let wanted: Vec<_> = columns.iter().map(|name| name.trim()).collect();
-    let table = Table::read_columns_with(path, &wanted, layout).map_err(|e| renamed(e, option))?;
+    let table = Table::read_columns_with(path, &wanted, how).map_err(|e| renamed(e, option))?;
     let same = !names.is_empty()
         && table.columns.len() == names.len()
         && names.iter().all(|name| table.columns.contains(name));
@@ -251,13 +267,13 @@ fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
 /// Samples that are compared with those of a model.
 pub(super) fn samples(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
     let names = flow.columns();
-    let (table, _) = Table::read_named(path, names, &layout.settings())?;
-    in_columns_of(names, flow.spec().dim as usize, "columns", table, path)
+    let (table, _) = Table::read_named(path, names, &layout.reading_as(as_model(flow.units())))?;
+    in_columns_of(flow.units(), flow.spec().dim as usize, "columns", table, path)
 }
 
 /// The rows of a file of latent vectors of so many columns: columns by position.
 pub(super) fn latent_rows(path: &Path, expected: usize, layout: &LayoutArgs) -> Result<Table> {
-    let table = Table::read_with(path, &layout.settings())?;
+    let table = Table::read_with(path, &layout.reading())?;
     if table.dim() != expected {
         return Err(Error::format(
             path,
@@ -267,12 +283,19 @@ pub(super) fn latent_rows(path: &Path, expected: usize, layout: &LayoutArgs) -> 
     Ok(table)
 }
 
-fn in_columns_of(names: &[String], dim: usize, what: &str, table: Table, path: &Path) -> Result<Table> {
+/// The columns of a model of these units in a table; `what` says what they are.
+fn in_columns_of(units: &Units, dim: usize, what: &str, table: Table, path: &Path) -> Result<Table> {
+    let names = &units.columns[..];
     let named = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
     let what = if dim == 1 { what.trim_end_matches('s') } else { what };
     if names.is_empty() || table.columns.is_empty() {
         // An array of one dimension, as NumPy has a single observation.
         if table.dim() == 1 && dim > 1 && table.rows == dim && table.columns.is_empty() {
+            if !units.packing.is_empty() {
+                let what =
+                    format!("the model takes its {what} packed; save the {dim} values as one row of two dimensions");
+                return Err(Error::format(path, what));
+            }
             tracing::info!("{}: its {dim} values were taken for one row", path.display());
             return Table::new(Vec::new(), dim, table.into_values());
         }
@@ -325,10 +348,14 @@ mod tests {
         text.split_whitespace().map(String::from).collect()
     }
 
+    fn units(text: &str) -> Units {
+        Units { columns: names(text), ..Units::default() }
+    }
+
     fn matched(model: &str, file: &str) -> Result<Vec<f32>> {
         let dim = names(file).len();
         let table = Table::new(names(file), dim, (0..dim).map(|v| v as f32).collect()).unwrap();
-        in_columns_of(&names(model), names(model).len(), "columns", table, Path::new("x.csv")).map(Table::into_values)
+        in_columns_of(&units(model), names(model).len(), "columns", table, Path::new("x.csv")).map(Table::into_values)
     }
 
     #[test]
@@ -343,15 +370,15 @@ mod tests {
     #[test]
     fn without_names_by_position() {
         let table = |dim| Table::new(vec![], dim, vec![0.0; dim]).unwrap();
-        assert!(in_columns_of(&names("a b"), 2, "columns", table(2), Path::new("x.npy")).is_ok());
-        let text = in_columns_of(&names("a b"), 2, "columns", table(3), Path::new("x.npy")).unwrap_err().to_string();
+        assert!(in_columns_of(&units("a b"), 2, "columns", table(2), Path::new("x.npy")).is_ok());
+        let text = in_columns_of(&units("a b"), 2, "columns", table(3), Path::new("x.npy")).unwrap_err().to_string();
         assert!(text.contains("2 columns (a, b); the file has 3"), "{text}");
     }
 
     #[test]
     fn an_array_of_one_dimension_is_one_row() {
         let column = |rows: usize| Table::new(vec![], 1, vec![0.5; rows]).unwrap();
-        let read = |table, dim| in_columns_of(&[], dim, "conditions", table, Path::new("y.npy"));
+        let read = |table, dim| in_columns_of(&Units::default(), dim, "conditions", table, Path::new("y.npy"));
         let row = read(column(3), 3).unwrap();
         assert_eq!((row.rows, row.dim()), (1, 3));
         // Of one condition it is as many rows, and another number of values is neither.

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use crate::data::files::Columns;
 use crate::data::files::text::csv_to;
 use crate::printable::printable;
 use crate::{Error, Flow, Result};
@@ -64,16 +65,25 @@ pub(super) fn warn_not_finite(what: &str, dim: usize, values: &[f32]) {
     );
 }
 
-/// Names of the conditions and columns of a model, where both have names.
-pub(super) fn joint_names(flow: &Flow) -> Vec<String> {
+/// The columns of a model, to be written.
+pub(super) fn columns(flow: &Flow) -> Columns {
+    Columns { names: flow.columns().to_vec(), packing: flow.units().packing.clone() }
+}
+
+/// The conditions of a model and its columns, with names where both have names.
+pub(super) fn joint_columns(flow: &Flow) -> Columns {
     let (y, x) = (flow.conditions(), flow.columns());
-    if y.is_empty() || x.is_empty() { Vec::new() } else { [y, x].concat() }
+    let names = if y.is_empty() || x.is_empty() { Vec::new() } else { [y, x].concat() };
+    let spec = flow.spec();
+    let of_y = (0..spec.cond_dim as usize).map(|c| flow.units_of_conditions().packing(c));
+    let packing = of_y.chain((0..spec.dim as usize).map(|c| flow.units().packing(c))).collect();
+    Columns { names, packing }
 }
 
 /// Prints rows as CSV, with a header where the columns have names.
-pub(super) fn csv(names: &[String], dim: usize, values: &[f32]) -> anyhow::Result<()> {
-    let names: Vec<String> = names.iter().map(|name| printable(name).into_owned()).collect();
-    Ok(csv_to(stdout(), &names, dim, values)?)
+pub(super) fn csv(columns: &Columns, dim: usize, values: &[f32]) -> anyhow::Result<()> {
+    let names = columns.names.iter().map(|name| printable(name).into_owned()).collect();
+    Ok(csv_to(stdout(), &Columns { names, ..columns.clone() }, dim, values)?)
 }
 
 /// Whether an error is about stdout: one of the library is about a file that the user named, any other is not.

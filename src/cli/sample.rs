@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Overwrite;
-use crate::data::files::with_group;
+use crate::data::files::{Columns, with_group};
 use crate::data::{Table, check_table_output, side_by_side, write_groups, write_table};
 use crate::memory;
 use crate::plan::Kind;
@@ -71,7 +71,7 @@ impl Sample {
             (None, Kind::Cinn | Kind::Inn) => Err(model::needs_conditions(&flow).into()),
             (None, Kind::Flow) => {
                 let draw = |n, first| flow.sample_from(n, self.seed, first as u64);
-                self.write(flow.columns(), &self.draw(self.n, flow.spec().dim, draw)?, flow.spec().dim)
+                self.write(&output::columns(&flow), &self.draw(self.n, flow.spec().dim, draw)?, flow.spec().dim)
             }
             (None, Kind::Hint) => {
                 let draw = |n, first| {
@@ -79,7 +79,7 @@ impl Sample {
                     Ok(side_by_side(&lanes.y, &lanes.x, n))
                 };
                 let dim = flow.spec().latent_dim();
-                self.write(&output::joint_names(&flow), &self.draw(self.n, dim, draw)?, dim)
+                self.write(&output::joint_columns(&flow), &self.draw(self.n, dim, draw)?, dim)
             }
         }
     }
@@ -92,18 +92,14 @@ impl Sample {
         let dim = flow.spec().dim;
         let samples = self.draw(rows, dim, |n, first| given.sample_rows(self.n, self.seed, first, n))?;
         if observations.rows == 1 {
-            return self.write(flow.columns(), &samples, dim);
+            return self.write(&output::columns(flow), &samples, dim);
         }
         output::warn_not_finite("samples", dim as usize, &samples);
-        let shape = [observations.rows, self.n, dim as usize];
+        let (dim, columns) = (dim as usize, output::columns(flow));
+        let shape = [observations.rows, self.n, dim];
         match &self.output {
-            Some(path) => {
-                write_groups(path, GROUP, flow.columns(), shape, &samples, Overwrite::allowed_if(self.force))?
-            }
-            None => {
-                let (names, rows) = with_group(GROUP, flow.columns(), self.n, dim as usize, &samples);
-                output::csv(&names, dim as usize + 1, &rows)?;
-            }
+            Some(path) => write_groups(path, GROUP, &columns, shape, &samples, Overwrite::allowed_if(self.force))?,
+            None => output::csv(&columns.behind(GROUP, dim), dim + 1, &with_group(self.n, dim, &samples))?,
         }
         Ok(0)
     }
@@ -122,14 +118,14 @@ impl Sample {
         Error::config("-n", format!("{} samples do not fit in memory; ask for fewer", self.n))
     }
 
-    fn write(&self, names: &[String], samples: &[f32], dim: u32) -> Done {
+    fn write(&self, columns: &Columns, samples: &[f32], dim: u32) -> Done {
         let dim = dim as usize;
         output::warn_not_finite("samples", dim, samples);
         match &self.output {
             Some(path) => {
-                write_table(path, names, samples.len() / dim, dim, samples, Overwrite::allowed_if(self.force))?
+                write_table(path, columns, samples.len() / dim, dim, samples, Overwrite::allowed_if(self.force))?
             }
-            None => output::csv(names, dim, samples)?,
+            None => output::csv(columns, dim, samples)?,
         }
         Ok(0)
     }

@@ -63,8 +63,9 @@ fn tell_of_far(flow: &Flow, observations: &Table) -> Result<()> {
     };
     let far: Vec<(usize, usize)> = (0..rows).filter_map(|row| Some((row, farthest(row)?))).collect();
     let Some(&(row, column)) = far.first() else { return Ok(()) };
-    let (name, value) = (units.name(column), observations.row(row)[column]);
-    let usual = units.usual(c)[column];
+    let (name, packing) = (units.name(column), units.packing(column));
+    let value = packing.shown(observations.row(row)[column]);
+    let usual = packing.shown(units.usual(c)[column]);
     let how = match standardize.constant.contains(&column) {
         true => format!("it was always {usual} in the training"),
         false => format!("{:.1} deviations from {usual}, the middle of the training", distance(row, column)),

@@ -6,6 +6,7 @@
 pub(crate) mod columns;
 pub(crate) mod files;
 pub(crate) mod lotka_volterra;
+pub(crate) mod packing;
 mod select;
 pub(crate) mod shapes;
 pub(crate) mod table;

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::packing::{Packing, shortened};
 use crate::error::{Error, Result};
 
 /// Rows of finite numbers with optional names of the columns. There is at least one row and one column.
@@ -14,6 +15,8 @@ pub struct Table {
     dim: usize,
     values: Vec<f32>, // (rows, dim)
     coarse: Vec<usize>,
+    /// How each column is packed; empty if none is.
+    packing: Vec<Packing>,
     /// Numbers of the columns in the file they come from, from 1.
     file_numbers: Vec<usize>,
     /// What was assumed of its file and might be otherwise.
@@ -44,6 +47,7 @@ impl Table {
             columns,
             values,
             coarse: Vec::new(),
+            packing: Vec::new(),
             file_numbers: (1..=dim).collect(),
             assumed: Vec::new(),
             left_out: 0,
@@ -105,8 +109,9 @@ impl Table {
         let values = self.iter_rows().flat_map(|row| chosen.iter().map(|&i| row[i])).collect();
         let coarse = (0..chosen.len()).filter(|&i| self.coarse.contains(&chosen[i])).collect();
         let file_numbers = chosen.iter().map(|&i| self.file_numbers[i]).collect();
+        let packing = shortened(chosen.iter().map(|&i| self.packing(i)).collect());
         let (assumed, left_out) = (self.assumed.clone(), self.left_out);
-        Ok(Self { coarse, file_numbers, assumed, left_out, ..Self::new(columns, chosen.len(), values)? })
+        Ok(Self { coarse, packing, file_numbers, assumed, left_out, ..Self::new(columns, chosen.len(), values)? })
     }
 
     /// The rows of this table with those of another to their right; with names where both have them.
@@ -116,15 +121,28 @@ impl Table {
         let values = side_by_side(&self.values, &right.values, self.rows);
         let coarse = self.coarse.iter().copied().chain(right.coarse.iter().map(|i| i + self.dim)).collect();
         let file_numbers = [&self.file_numbers[..], &right.file_numbers].concat();
+        let of_left = (0..self.dim).map(|i| self.packing(i));
+        let packing = shortened(of_left.chain((0..right.dim).map(|i| right.packing(i))).collect());
         let mut assumed = self.assumed.clone();
         assumed.extend(right.assumed.iter().filter(|text| !self.assumed.contains(text)).cloned());
         let left_out = self.left_out.max(right.left_out);
-        Ok(Self { coarse, file_numbers, assumed, left_out, ..Self::new(columns, self.dim + right.dim, values)? })
+        let table = Self::new(columns, self.dim + right.dim, values)?;
+        Ok(Self { coarse, packing, file_numbers, assumed, left_out, ..table })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
     pub(super) fn with_coarse(self, coarse: Vec<usize>) -> Self {
         Self { coarse, ..self }
+    }
+
+    /// The table whose columns are packed like this; empty if none is.
+    pub(super) fn with_packing(self, packing: Vec<Packing>) -> Self {
+        Self { packing, ..self }
+    }
+
+    /// How column `i`, from 0, is packed.
+    pub(crate) fn packing(&self, i: usize) -> Packing {
+        self.packing.get(i).copied().unwrap_or_default()
     }
 
     /// The table with the numbers that its columns have in their file.

@@ -72,12 +72,21 @@ pub(crate) fn describe(
                 Which::Joint => (side_by_side(&y, rows.x, count), c + n, 0),
                 Which::Evidence => (y, c, 0),
             };
-            density.against(&gaussian, &values, [columns, from], log_prob, numbers)
+            // The Gaussian is one of packed values.
+            let scales: f64 = (from..from + columns).map(|j| ln_scale(flow, j)).sum();
+            let log_prob: Vec<f32> = log_prob.iter().map(|&v| (f64::from(v) + scales) as f32).collect();
+            density.against(&gaussian, &values, [columns, from], &log_prob, numbers)
         }
         None => density,
     };
     let samples = if samples == 0 { None } else { Some(draw(flow, training, which, rows.y, samples)?) };
     Ok(Density { samples, ..density })
+}
+
+/// Logarithm of the scale of column `j` of rows [y, x].
+fn ln_scale(flow: &Flow, j: usize) -> f64 {
+    let c = flow.spec().cond_dim as usize;
+    if j < c { flow.units_of_conditions().packing(j).ln_scale() } else { flow.units().packing(j - c).ln_scale() }
 }
 
 /// Draws samples, a piece at a time, and holds them against the training rows.

@@ -217,6 +217,23 @@ impl Flow {
         &self.y
     }
 
+    /// Rows of numbers, row-major (B, N), as this flow takes them: of columns that 32-bit floats do not hold as they are, less
+    /// an offset and divided by a power of ten. Only flows that the program trained on a file have such columns; of others
+    /// this rounds. All densities are of the numbers.
+    pub fn pack(&self, x: &[f64]) -> Vec<f32> {
+        pack(&self.x, self.spec().dim, x)
+    }
+
+    /// Conditions, row-major (B, C), as this flow takes them, see [`Flow::pack`].
+    pub fn pack_conditions(&self, y: &[f64]) -> Vec<f32> {
+        pack(&self.y, self.spec().cond_dim, y)
+    }
+
+    /// The numbers that rows of this flow, row-major (B, N), stand for: the inverse of [`Flow::pack`].
+    pub fn unpack(&self, x: &[f32]) -> Vec<f64> {
+        crate::data::packing::unpacked(x, &self.x.packing).collect()
+    }
+
     /// Of a trained `hint`: `log p(y)` of the observations it was trained on.
     pub fn evidence(&self) -> Option<Evidence> {
         self.loaded().evidence.clone()
@@ -353,6 +370,11 @@ impl Loaded {
         self.compiled.push(((name, rows), id));
         Ok(id)
     }
+}
+
+fn pack(units: &Units, dim: u32, rows: &[f64]) -> Vec<f32> {
+    let columns = (0..dim as usize).cycle();
+    rows.iter().zip(columns).map(|(&number, c)| units.packing(c).pack(number) as f32).collect()
 }
 
 /// `|z|^2 / 2` in f64.

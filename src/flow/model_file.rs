@@ -24,7 +24,7 @@ const KEY: &str = "hintflow";
 const LONGEST_HEADER: u64 = 100_000_000;
 /// The newest format that this version reads. A file is written in the oldest that has all it needs, see
 /// [`Units::oldest_format`].
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// The oldest format that knows an `inn`.
 const FORMAT_OF_INN: u32 = 4;
 
@@ -168,7 +168,7 @@ impl ModelFile {
     pub(crate) fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let header = Header {
             format: match self.plan.spec.kind {
-                Kind::Inn => FORMAT_OF_INN,
+                Kind::Inn => FORMAT_OF_INN.max(self.x.oldest_format()).max(self.y.oldest_format()),
                 _ => self.x.oldest_format().max(self.y.oldest_format()),
             },
             spec: self.plan.spec.clone(),

@@ -5,11 +5,13 @@ use std::path::Path;
 use crate::config::{Config, Given, keys};
 use crate::data::Table;
 use crate::data::columns::units::{ColumnSetting, Units};
+use crate::data::files::Reading;
+use crate::data::packing::{Packed, Packing, shortened};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 
 /// The columns of rows [y, x].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct RowColumns {
     /// C.
     pub(super) cond_dim: usize,
@@ -21,6 +23,8 @@ pub(super) struct RowColumns {
     pub(super) x: Vec<String>,
     /// Numbers of all columns of a row, from 1, in the file of each.
     numbers: Vec<usize>,
+    /// How they are packed; empty if none is.
+    packing: Vec<Packing>,
     /// Whether the conditions are columns of the same table, so that a number means one column.
     one_table: bool,
 }
@@ -31,19 +35,28 @@ const GIVEN: &str = "data.given";
 const PREFIX: &str = "given.";
 
 /// Reads the rows [y, x] that the settings ask for, the columns of x from `path`. They lie inside the bounds that the
-/// settings, or the model to start from, have.
-pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Result<(Table, RowColumns)> {
+/// settings, or the model to start from, have. Columns are packed as those of `like`, or as they need it.
+pub(super) fn read(
+    config: &Config,
+    path: &Path,
+    init: Option<&ModelFile>,
+    like: Option<&ModelFile>,
+) -> Result<(Table, RowColumns)> {
     let data = &config.data;
     let chosen = data.columns.as_ref().map(|columns| columns.0.as_slice());
-    let text = data.text();
+    let like = like.map(Like::of).transpose()?;
+    let reading = |lane: fn(&Like) -> Packed<'_>| Reading {
+        text: data.text(),
+        packed: like.as_ref().map_or(Packed::AsNeeded, lane),
+    };
     let modelled = || match chosen {
-        Some(columns) => Table::read_columns_with(path, columns, &text),
-        None => Table::read_with(path, &text),
+        Some(columns) => Table::read_columns_with(path, columns, &reading(Like::x)),
+        None => Table::read_with(path, &reading(Like::x)),
     };
     let (y, x, given) = match &data.given {
         None => (None, modelled()?, path),
         Some(Given::File(given)) => {
-            let (y, x) = (Table::read_with(given, &text)?, modelled()?);
+            let (y, x) = (Table::read_with(given, &reading(Like::y))?, modelled()?);
             if y.left_out() + x.left_out() > 0 {
                 let what = "leaves out rows, but the conditions are in a file of their own, whose rows would no longer belong \
                             to those of the data; put both in one file";
@@ -61,7 +74,7 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
             (Some(y), x, given.as_path())
         }
         Some(Given::Columns(given)) => {
-            let parts = Table::read_parts(path, &given.0, chosen, &text)?;
+            let parts = Table::read_parts(path, &given.0, chosen, &reading(Like::both))?;
             (Some(parts.given), parts.modelled, path)
         }
     };
@@ -72,12 +85,43 @@ pub(super) fn read(config: &Config, path: &Path, init: Option<&ModelFile>) -> Re
         None => columns.settings(config)?.iter().map(ColumnSetting::bounds).collect(),
     };
     // While rows are as they are in the files.
-    let units = Units { columns: columns.names(), bounds, ..Units::default() };
+    let units = Units { columns: columns.names(), packing: columns.packing.clone(), bounds, ..Units::default() };
     if let Some(outside) = units.outside(rows.values()) {
         let file = if outside.column <= columns.cond_dim { given } else { path };
         return Err(outside.in_file(file, &columns.numbers));
     }
     Ok((rows, columns))
+}
+
+/// Names and packing of the columns of a model, [y, x].
+struct Like {
+    cond_dim: usize,
+    names: Vec<String>,
+    packing: Vec<Packing>,
+}
+
+impl Like {
+    fn of(file: &ModelFile) -> Result<Self> {
+        let spec = &file.plan.spec;
+        let (cond_dim, dim) = (spec.cond_dim as usize, spec.dim as usize);
+        let packing = (0..cond_dim).map(|c| file.y.packing(c)).chain((0..dim).map(|c| file.x.packing(c))).collect();
+        // Where a lane has no names, columns are found by their places.
+        let named = (cond_dim == 0 || !file.y.columns.is_empty()) && !file.x.columns.is_empty();
+        let names = if named { [&file.y.columns[..], &file.x.columns].concat() } else { Vec::new() };
+        Ok(Self { cond_dim, names, packing })
+    }
+
+    fn both(&self) -> Packed<'_> {
+        Packed::As(&self.names, &self.packing)
+    }
+
+    fn y(&self) -> Packed<'_> {
+        Packed::As(self.names.get(..self.cond_dim).unwrap_or_default(), &self.packing[..self.cond_dim])
+    }
+
+    fn x(&self) -> Packed<'_> {
+        Packed::As(self.names.get(self.cond_dim..).unwrap_or_default(), &self.packing[self.cond_dim..])
+    }
 }
 
 /// Rows in memory: conditions, where the settings name some, come first.
@@ -112,7 +156,8 @@ fn joined(y: Option<Table>, x: Table, one_table: bool) -> Result<(Table, RowColu
         }
     };
     let numbers = rows.file_numbers().to_vec();
-    let columns = RowColumns { cond_dim: rows.dim() - dim, dim, y: of_y, x: names, numbers, one_table };
+    let packing = shortened((0..rows.dim()).map(|j| rows.packing(j)).collect());
+    let columns = RowColumns { cond_dim: rows.dim() - dim, dim, y: of_y, x: names, numbers, packing, one_table };
     Ok((rows, columns))
 }
 
@@ -120,12 +165,14 @@ impl RowColumns {
     /// Those of simulated rows.
     pub(super) fn simulated(y: Vec<String>, x: Vec<String>) -> Self {
         let (cond_dim, dim) = (y.len(), x.len());
-        Self { cond_dim, dim, y, x, numbers: (1..=cond_dim).chain(1..=dim).collect(), one_table: false }
+        let numbers = (1..=cond_dim).chain(1..=dim).collect();
+        Self { cond_dim, dim, y, x, numbers, packing: Vec::new(), one_table: false }
     }
 
     /// Those of rows in memory, [C, N] of them.
     pub(super) fn in_memory(y: &[String], x: &[String], [cond_dim, dim]: [usize; 2], numbers: &[usize]) -> Self {
-        Self { cond_dim, dim, y: y.to_vec(), x: x.to_vec(), numbers: numbers.to_vec(), one_table: false }
+        let (y, x, numbers, packing) = (y.to_vec(), x.to_vec(), numbers.to_vec(), Vec::new());
+        Self { cond_dim, dim, y, x, numbers, packing, one_table: false }
     }
 
     /// C + N.
@@ -153,6 +200,16 @@ impl RowColumns {
         format!("{of_given}{}", self.numbers[j])
     }
 
+    /// How the columns of a row are packed; empty if none is.
+    pub(super) fn packing(&self) -> &[Packing] {
+        &self.packing
+    }
+
+    /// The number that a value of column `j` of a row, from 0, stands for, as a message has it.
+    pub(super) fn number_of(&self, j: usize, value: f32) -> String {
+        self.packing.get(j).copied().unwrap_or_default().shown(value)
+    }
+
     /// What to call column `j` of a row, from 0, in a message.
     pub(super) fn label(&self, j: usize) -> String {
         let what = if j < self.cond_dim { "condition" } else { "column" };
@@ -170,7 +227,7 @@ impl RowColumns {
         columns.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// What the settings say of each column of a row; empty where they say nothing.
+    /// What the settings say of each column of a row, of packed numbers; empty where they say nothing.
     pub(super) fn settings(&self, config: &Config) -> Result<Vec<ColumnSetting>> {
         if config.columns.is_empty() {
             return Ok(Vec::new());
@@ -183,7 +240,10 @@ impl RowColumns {
                 let what = format!("is the same column as `columns.{other}`; give all its settings under one name");
                 return Err(Error::config(format!("columns.{name}"), what));
             }
-            settings[j] = column;
+            settings[j] = column.packed(self.packing.get(j).copied().unwrap_or_default());
+            if let Some(mistake) = settings[j].bounds().mistake() {
+                return Err(Error::config(format!("columns.{name}"), mistake));
+            }
         }
         Ok(settings)
     }
@@ -260,7 +320,7 @@ mod tests {
     }
 
     fn message(config: &Config, path: &Path) -> String {
-        read(config, path, None).map(|_| ()).unwrap_err().to_string()
+        read(config, path, None, None).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
@@ -268,15 +328,15 @@ mod tests {
         let place = Place::new();
         let x = place.write("x.csv", "a,b,c\n1,2,3\n4,5,6\n");
         let y = place.write("y.txt", "# seen\n7\n8\n");
-        let (rows, columns) = read(&hint(Given::File(y.clone())), &x, None).unwrap();
+        let (rows, columns) = read(&hint(Given::File(y.clone())), &x, None, None).unwrap();
         assert_eq!(rows.values(), [7.0, 1.0, 2.0, 3.0, 8.0, 4.0, 5.0, 6.0]);
         assert_eq!((columns.cond_dim, columns.dim, &columns.y[..]), (1, 3, &["seen".to_owned()][..]));
-        let (rows, columns) = read(&hint(Given::of_text("c,1")), &x, None).unwrap();
+        let (rows, columns) = read(&hint(Given::of_text("c,1")), &x, None, None).unwrap();
         assert_eq!(rows.values(), [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
         assert_eq!((columns.y, columns.x), (vec!["c".to_owned(), "a".into()], vec!["b".to_owned()]));
         let mut config = hint(Given::of_text("c"));
         config.data.columns = Some(config::Columns(vec!["b".into()]));
-        assert_eq!(read(&config, &x, None).unwrap().0.values(), [3.0, 2.0, 6.0, 5.0]);
+        assert_eq!(read(&config, &x, None, None).unwrap().0.values(), [3.0, 2.0, 6.0, 5.0]);
 
         config.data.given = Some(Given::of_text("2"));
         assert!(message(&config, &x).contains("b is in data.columns too"));
@@ -341,7 +401,7 @@ mod tests {
         let x = place.write("x.csv", "a,b\n1,2\n4,5\n");
         let mut config = for_tables();
         bound(&mut config, "a", 0.0);
-        assert!(read(&config, &x, None).is_ok());
+        assert!(read(&config, &x, None, None).is_ok());
         config.columns.insert("1".into(), Bounds { lower: None, upper: Some(9.0) }.into());
         let text = message(&config, &x);
         assert!(text.contains("the same column") && text.contains("columns.a"), "{text}");

@@ -60,7 +60,7 @@ impl Dataset {
     /// # Errors
     /// Those of reading a table, and [`Error::Config`] if settings do not fit the rows.
     pub(crate) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
-        Rows::load(config, init)?.prepare(config, init)
+        Rows::load(config, init, init)?.prepare(config, init)
     }
 
     /// Rows that are in memory. The settings say which columns are conditions, and whether columns are standardised;
@@ -191,14 +191,14 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Simulates or reads the rows that the settings ask for; those of a table must lie inside the bounds of the model
-    /// to start from.
-    pub(super) fn load(config: &Config, init: Option<&ModelFile>) -> Result<Self> {
+    /// to start from. Columns are packed as those of the model `like`, or as they need it.
+    pub(super) fn load(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> Result<Self> {
         match config.data.preset {
             Some(preset) => match preset.shapes(config.data.outline) {
                 Some(shapes) => simulate(config, preset, shapes),
                 None => uci::rows(config, preset),
             },
-            None => read(config, init),
+            None => read(config, init, like),
         }
     }
 
@@ -238,7 +238,7 @@ impl Rows {
                 let wishes = Wishes { columns: settings, standardize, choose: tell, squash: config.squash() };
                 let (units, chosen) = Units::choose(row, &wishes, &train, &test)?;
                 notes.extend(notes::of_units(&chosen, &columns, &held_out));
-                units
+                Units { packing: columns.packing().to_vec(), ..units }
             }
         };
         if let Some(outside) = units.outside(&train).or_else(|| units.outside(&test)) {
@@ -294,7 +294,7 @@ fn to_networks(
     /// Rows of a part.
     const PART: usize = 4096;
     // A copy of a million rows is not for nothing.
-    let is_plain = y.are_plain() && x.are_plain();
+    let is_plain = y.are_plain() && x.are_plain() && x.packing.is_empty();
     for rows in rows.chunks_mut(PART * row).filter(|_| !is_plain) {
         let mut of_y: Vec<f32> = rows.chunks_exact(row).flat_map(|row| &row[..cond_dim]).copied().collect();
         let mut of_x: Vec<f32> = rows.chunks_exact(row).flat_map(|row| &row[cond_dim..]).copied().collect();
@@ -397,13 +397,13 @@ fn with_threads<R: Send>(threads: u64, f: impl FnOnce() -> R + Send) -> Result<R
     Ok(pool.install(f))
 }
 
-fn read(config: &Config, init: Option<&ModelFile>) -> Result<Rows> {
+fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> Result<Rows> {
     let Some(path) = &config.data.path else {
         let presets = Preset::ALL.map(Preset::name).join(", ");
         let what = format!("no data: name a preset ({presets}) or a table (.npy, .csv) to train on");
         return Err(Error::config("data.path", what));
     };
-    let (table, columns) = columns::read(config, path, init)?;
+    let (table, columns) = columns::read(config, path, init, like)?;
     let Ok(mut rows) = u32::try_from(table.rows) else {
         return Err(Error::format(path, "has 2^32 rows or more; split it"));
     };

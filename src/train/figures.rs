@@ -78,7 +78,7 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     let names = if data.x.columns.is_empty() || (data.cond_dim > 0 && data.y.columns.is_empty()) {
         Vec::new()
     } else {
-        [&data.y.columns[..], &data.x.columns].concat()
+        [data.y.labels(), data.x.labels()].concat()
     };
     let [rows, drawn] = [rows, drawn].map(|lanes| side_by_side(&lanes.y, &lanes.x, lanes.x.len() / data.dim));
     let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &names);

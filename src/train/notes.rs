@@ -77,7 +77,8 @@ pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool
             2 => "twice".into(),
             n => format!("{n} times"),
         };
-        let (name, value, row) = (columns.label(*column), extreme.value, file_row(held_out, extreme.row));
+        let [value, low, high] = [extreme.value, *low, *high].map(|value| columns.number_of(*column, value));
+        let (name, row) = (columns.label(*column), file_row(held_out, extreme.row));
         match chosen.choice {
             Choice::Softplus => name,
             Choice::Robust => format!("{name} ({value} {times}, first in row {row}; the others from {low} to {high})"),

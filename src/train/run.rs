@@ -132,7 +132,8 @@ pub(crate) fn resume(
         None => config.model.init.as_deref().map(read_model).transpose()?,
     };
     // Rows that a checkpoint belongs to are those it was trained on, which is told below.
-    let rows = Rows::load(&config, init.as_ref().filter(|_| found.is_none())).map_err(|e| gone(e, &config))?;
+    let rows = Rows::load(&config, init.as_ref().filter(|_| found.is_none()), init.as_ref());
+    let rows = rows.map_err(|e| gone(e, &config))?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
             observer.warning(&format!("{error}; going on from the one before it"));

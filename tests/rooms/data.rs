@@ -238,16 +238,19 @@ fn csv_round_trips_every_float() {
     let path = f.path("out.csv");
     let values = [0.1f32, -1e-45, f32::MAX, 16_777_217.0, 1.0 / 3.0, 1e-10];
     let names = ["a, b", "c \"quoted\"", "line\nbreak"].map(String::from);
-    write_csv(&path, &names, 2, 3, &values, hintflow::Overwrite::No).unwrap();
+    write_csv(&path, &names[..].into(), 2, 3, &values, hintflow::Overwrite::No).unwrap();
     let table = Table::read(&path).unwrap();
     assert_eq!(table.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>(), values.map(f32::to_bits));
     assert_eq!(table.columns, names);
     assert!(matches!(table.write(&path, hintflow::Overwrite::No), Err(Error::Exists { .. })));
-    write_csv(&path, &[], 6, 1, &values, hintflow::Overwrite::Yes).unwrap();
+    write_csv(&path, &Default::default(), 6, 1, &values, hintflow::Overwrite::Yes).unwrap();
     assert_eq!(Table::read(&path).unwrap().dim(), 1);
-    assert!(matches!(write_csv(&path, &names, 3, 2, &values, hintflow::Overwrite::Yes), Err(Error::Shape { .. })));
     assert!(matches!(
-        write_csv(&path, &names, 3, 3, &values, hintflow::Overwrite::Yes),
+        write_csv(&path, &names[..].into(), 3, 2, &values, hintflow::Overwrite::Yes),
+        Err(Error::Shape { .. })
+    ));
+    assert!(matches!(
+        write_csv(&path, &names[..].into(), 3, 3, &values, hintflow::Overwrite::Yes),
         Err(Error::Shape { got: 6, .. })
     ));
     assert_eq!(fs::read_dir(f.0.path()).unwrap().count(), 1);

@@ -46,7 +46,8 @@ fn printed(python: &Path, model: &Path, tables: &[(usize, &[f64])]) -> Vec<Vec<f
     for (number, (columns, values)) in tables.iter().enumerate() {
         let path = place.path().join(format!("{number}.npy"));
         let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-        write_table(&path, &[], values.len() / columns, *columns, &values, hintflow::Overwrite::No).expect("a table");
+        write_table(&path, &Default::default(), values.len() / columns, *columns, &values, hintflow::Overwrite::No)
+            .expect("a table");
         command.arg(path);
     }
     let output = command.output().expect("Python runs");

@@ -11,6 +11,7 @@ use std::path::Path;
 pub(super) use source::narrow;
 pub(crate) use source::open_regular;
 
+use super::packing::{Packed, Packing};
 use super::select::{Parts, choose, parts};
 use super::table::{Table, check_shape};
 use crate::atomic::Overwrite;
@@ -26,29 +27,29 @@ const TEXTS: [&str; 3] = ["txt", "tsv", "dat"];
 impl Table {
     /// Reads a file by its extension: `.npy`, or the text tables `.csv`, `.txt`, `.tsv` and `.dat`.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        Self::read_with(path.as_ref(), &TextSettings::default())
+        Self::read_with(path.as_ref(), &Reading::default())
     }
 
-    /// The same with what is said of the layout of text tables.
-    pub(crate) fn read_with(path: &Path, settings: &TextSettings) -> Result<Self> {
-        read(path, settings, ALL)
+    /// The same with what is said of the layout of text tables, and of how columns are packed.
+    pub(crate) fn read_with(path: &Path, how: &Reading<'_>) -> Result<Self> {
+        read(path, how, ALL)
     }
 
     /// Reads some columns of a file, as [`Table::select`] chooses them. The others may hold anything.
     pub fn read_columns<S: AsRef<str>>(path: impl AsRef<Path>, wanted: &[S]) -> Result<Self> {
-        Self::read_columns_with(path.as_ref(), wanted, &TextSettings::default())
+        Self::read_columns_with(path.as_ref(), wanted, &Reading::default())
     }
 
-    /// The same with what is said of the layout of text tables.
-    pub(crate) fn read_columns_with<S: AsRef<str>>(path: &Path, wanted: &[S], settings: &TextSettings) -> Result<Self> {
-        read(path, settings, &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
+    /// The same with what is said of the layout of text tables, and of how columns are packed.
+    pub(crate) fn read_columns_with<S: AsRef<str>>(path: &Path, wanted: &[S], how: &Reading<'_>) -> Result<Self> {
+        read(path, how, &|names, dim| choose(names, dim, wanted, "data.columns").map(Some))
     }
 
     /// Reads the columns of these names, if the file has all of them, and otherwise the whole file. Also tells all
     /// names of the file.
-    pub(crate) fn read_named(path: &Path, wanted: &[String], settings: &TextSettings) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn read_named(path: &Path, wanted: &[String], how: &Reading<'_>) -> Result<(Self, Vec<String>)> {
         let all = RefCell::new(Vec::new());
-        let table = read(path, settings, &|names, _| {
+        let table = read(path, how, &|names, _| {
             all.replace(names.to_vec());
             let index = |name| names.iter().position(|n| n == name);
             Ok(if wanted.is_empty() { None } else { wanted.iter().map(index).collect() })
@@ -58,7 +59,9 @@ impl Table {
 
     /// Writes a file by its extension. Only `.csv` keeps the names.
     pub fn write(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<()> {
-        write_table(path.as_ref(), &self.columns, self.rows, self.dim(), self.values(), overwrite)
+        let names = self.columns.clone();
+        let packing = (0..self.dim()).map(|i| self.packing(i)).collect();
+        write_table(path.as_ref(), &Columns { names, packing }, self.rows, self.dim(), self.values(), overwrite)
     }
 
     /// Reads the columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses
@@ -71,10 +74,10 @@ impl Table {
         path: &Path,
         given: &[String],
         modelled: Option<&[String]>,
-        settings: &TextSettings,
+        how: &Reading<'_>,
     ) -> Result<Parts> {
         let choice = |names: &[String], dim| parts(names, dim, given, modelled).map(|(y, x)| Some([y, x].concat()));
-        let table = read(path, settings, &choice)?;
+        let table = read(path, how, &choice)?;
         // As many as were chosen: none was named twice.
         let at = given.len();
         Ok(Parts {
@@ -84,26 +87,77 @@ impl Table {
     }
 }
 
-fn read(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
+fn read(path: &Path, how: &Reading<'_>, choice: Choice<'_>) -> Result<Table> {
     match Format::read_of(path)? {
-        Format::Npy => npy::read_chosen(path, choice),
-        Format::Csv => text::read_chosen(path, settings, choice),
+        Format::Npy => npy::read_chosen(path, how.packed, choice),
+        Format::Csv => text::read_chosen(path, &how.text, how.packed, choice),
     }
 }
 
-/// Writes `rows` x `columns` values to `.npy` or `.csv`, whichever the extension says. `names` (for `.csv`) is empty or
-/// has one name a column.
+/// How a table is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reading<'a> {
+    /// What is said of the layout of text tables.
+    pub(crate) text: TextSettings,
+    /// How columns are packed.
+    pub(crate) packed: Packed<'a>,
+}
+
+/// What the columns of a table that is written are called, and how their values are packed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Columns {
+    /// A name for each column, or none; a `.npy` has no room for names.
+    pub(crate) names: Vec<String>,
+    /// The packing of each column, or nothing. Numbers are written unpacked, of packed columns with 64 bits.
+    pub(crate) packing: Vec<Packing>,
+}
+
+impl From<&[String]> for Columns {
+    fn from(names: &[String]) -> Self {
+        Self { names: names.to_vec(), packing: Vec::new() }
+    }
+}
+
+impl Columns {
+    /// The same behind another column, which is not packed; `count` is how many they are.
+    pub(crate) fn behind(&self, first: &str, count: usize) -> Self {
+        let unnamed = || (1..=count).map(|i| format!("x{i}")).collect();
+        let names = if self.names.is_empty() { unnamed() } else { self.names.clone() };
+        let packing = match self.packing.is_empty() {
+            true => Vec::new(),
+            false => std::iter::once(Packing::default()).chain(self.packing.iter().copied()).collect(),
+        };
+        Self { names: std::iter::once(first.to_owned()).chain(names).collect(), packing }
+    }
+
+    /// The same before another column, which is not packed.
+    pub(crate) fn before(&self, last: &str, count: usize) -> Self {
+        let mut columns = self.behind(last, count);
+        columns.names.rotate_left(1);
+        if !columns.packing.is_empty() {
+            columns.packing.rotate_left(1);
+        }
+        columns
+    }
+
+    /// Whether any column is packed.
+    pub(crate) fn are_packed(&self) -> bool {
+        self.packing.iter().any(|packing| !packing.is_none())
+    }
+}
+
+/// Writes `rows` x `dim` values to `.npy` or `.csv`, whichever the extension says.
 pub(crate) fn write_table(
     path: &Path,
-    names: &[String],
+    columns: &Columns,
     rows: usize,
-    columns: usize,
+    dim: usize,
     values: &[f32],
     overwrite: Overwrite,
 ) -> Result<()> {
     match Format::of(path)? {
-        Format::Npy => npy::write_npy(path, rows, columns, values, overwrite),
-        Format::Csv => text::write_csv(path, names, rows, columns, values, overwrite),
+        Format::Npy => npy::write_npy_of(path, columns, &[rows, dim], values, overwrite),
+        Format::Csv => text::write_csv(path, columns, rows, dim, values, overwrite),
     }
 }
 
@@ -112,42 +166,36 @@ pub(crate) fn write_table(
 pub(crate) fn write_groups(
     path: &Path,
     name: &str,
-    names: &[String],
-    [groups, rows, columns]: [usize; 3],
+    columns: &Columns,
+    [groups, rows, dim]: [usize; 3],
     values: &[f32],
     overwrite: Overwrite,
 ) -> Result<()> {
-    check_shape(groups * rows, columns, values)?;
     match Format::of(path)? {
-        Format::Npy => npy::write_npy_groups(path, [groups, rows, columns], values, overwrite),
+        Format::Npy => npy::write_npy_of(path, columns, &[groups, rows, dim], values, overwrite),
         Format::Csv => {
-            let (names, values) = with_group(name, names, rows, columns, values);
-            text::write_csv(path, &names, groups * rows, columns + 1, &values, overwrite)
+            check_shape(groups * rows, dim, values)?;
+            let values = with_group(rows, dim, values);
+            text::write_csv(path, &columns.behind(name, dim), groups * rows, dim + 1, &values, overwrite)
         }
     }
 }
 
 /// Rows of groups of `rows` rows with the number of the group, from 1, as their first column.
-pub(crate) fn with_group(
-    name: &str,
-    names: &[String],
-    rows: usize,
-    columns: usize,
-    values: &[f32],
-) -> (Vec<String>, Vec<f32>) {
-    let unnamed = || (1..=columns).map(|i| format!("x{i}")).collect();
-    let names = if names.is_empty() { unnamed() } else { names.to_vec() };
-    let names = std::iter::once(name.to_owned()).chain(names).collect();
+pub(crate) fn with_group(rows: usize, dim: usize, values: &[f32]) -> Vec<f32> {
     let number = |row: usize| (row / rows + 1) as f32;
-    let rows = values.chunks_exact(columns).enumerate();
-    (names, rows.flat_map(|(i, row)| std::iter::once(number(i)).chain(row.iter().copied())).collect())
+    let rows = values.chunks_exact(dim).enumerate();
+    rows.flat_map(|(i, row)| std::iter::once(number(i)).chain(row.iter().copied())).collect()
 }
 
 /// Writes one number a row: `.npy` gets one dimension, `.csv` a column of that name.
 pub(crate) fn write_vector(path: &Path, name: &str, values: &[f32], overwrite: Overwrite) -> Result<()> {
     match Format::of(path)? {
         Format::Npy => npy::write_npy_vector(path, values, overwrite),
-        Format::Csv => text::write_csv(path, &[name.into()], values.len(), 1, values, overwrite),
+        Format::Csv => {
+            let columns = Columns { names: vec![name.into()], packing: Vec::new() };
+            text::write_csv(path, &columns, values.len(), 1, values, overwrite)
+        }
     }
 }
 
@@ -211,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.tsv");
         std::fs::write(&path, "id\tu\tv\nx\t1\t2\ny\t3\t4\n").unwrap();
-        let parts = Table::read_parts(&path, &list(&["v"]), Some(&list(&["u"])), &TextSettings::default()).unwrap();
+        let parts = Table::read_parts(&path, &list(&["v"]), Some(&list(&["u"])), &Reading::default()).unwrap();
         assert_eq!((parts.given.values(), parts.modelled.values()), (&[2.0, 4.0][..], &[1.0, 3.0][..]));
         assert_eq!((parts.given.file_numbers(), parts.modelled.file_numbers()), (&[3][..], &[2][..]));
     }

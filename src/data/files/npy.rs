@@ -9,14 +9,15 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::precision::Precision;
-use super::source::{ALL, Choice, narrow, open_regular};
+use super::source::{ALL, Choice, narrow, narrow_packed, open_regular};
+use crate::data::packing::{Packed, Packing, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::memory;
 #[cfg(feature = "cli")]
 pub(crate) use write::npy_to;
 pub(crate) use write::write_npy;
-pub(super) use write::{write_npy_groups, write_npy_vector};
+pub(super) use write::{write_npy_of, write_npy_vector};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Plain arrays have headers of about 100 bytes.
@@ -44,19 +45,61 @@ pub(in crate::data) struct Item {
 
 /// Reads a one- or two-dimensional array. One dimension makes one column. Names are absent.
 pub(crate) fn read_npy(path: &Path) -> Result<Table> {
-    read_chosen(path, ALL)
+    read_chosen(path, Packed::No, ALL)
 }
 
-/// As [`read_npy`], some columns of it.
-pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
-    let (file, length) = open_regular(path)?;
-    let mut input = BufReader::with_capacity(CHUNK, file);
-    let header = read_header(&mut input, length, path)?;
-    let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
-    let (values, precision) = read_values(&mut input, &header, &chosen, path)?;
-    let numbers = chosen.iter().map(|column| column + 1).collect();
-    precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
-    Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()).with_file_numbers(numbers))
+/// As [`read_npy`], some columns of it. A file whose columns turn out to need packing is read twice.
+pub(super) fn read_chosen(path: &Path, packed: Packed<'_>, choice: Choice<'_>) -> Result<Table> {
+    if let Packed::AsNeeded = packed {
+        let looked = Numbers::read(path, packed, choice)?;
+        let Some(packing) = looked.precision.needed() else { return looked.table(path) };
+        drop(looked);
+        let numbers = Numbers::read(path, Packed::As(&[], &packing), choice)?;
+        let note = |(packing, column): (&Packing, &usize)| packing.note(&format!("column {}", column + 1));
+        let notes = numbers.packing.iter().zip(&numbers.chosen).filter_map(note).collect();
+        return Ok(numbers.table(path)?.with_assumed(notes, 0));
+    }
+    Numbers::read(path, packed, choice)?.table(path)
+}
+
+/// Some columns of an array, rounded.
+struct Numbers {
+    chosen: Vec<usize>,
+    packing: Vec<Packing>,
+    precision: Precision,
+    values: Vec<f32>,
+}
+
+impl Numbers {
+    fn read(path: &Path, packed: Packed<'_>, choice: Choice<'_>) -> Result<Self> {
+        let (file, length) = open_regular(path)?;
+        let mut input = BufReader::with_capacity(CHUNK, file);
+        let header = read_header(&mut input, length, path)?;
+        let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
+        let packing = packed.of_columns(|_| None, chosen.len());
+        let mut precision = Precision::new(chosen.len());
+        // Numbers of one or two bytes fit.
+        let (is_wide, looks) = (header.item.size > 2, matches!(packed, Packed::AsNeeded));
+        let values = read_as(&mut input, &header, &chosen, path, |place, exact| {
+            let (exact, value) = match looks && exact.is_finite() {
+                true => (exact, exact as f32),
+                false => narrow_packed(exact, &packing[place])?,
+            };
+            if is_wide {
+                precision.add(place, exact, value);
+            }
+            Ok(value)
+        })?;
+        Ok(Self { chosen, packing, precision, values })
+    }
+
+    fn table(self, path: &Path) -> Result<Table> {
+        let Self { chosen, packing, precision, values } = self;
+        let numbers = chosen.iter().map(|column| column + 1).collect();
+        precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
+        let table = Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse());
+        Ok(table.with_file_numbers(numbers).with_packing(shortened(packing)))
+    }
 }
 
 /// An array that is in memory, of one or two dimensions: its values and the number of its columns. Errors are those of
@@ -129,20 +172,6 @@ fn read_header(input: &mut impl Read, length: u64, path: &Path) -> Result<Header
     }
     let size = |n: u64| usize::try_from(n).map_err(|_| bad("too large for this machine".into()));
     Ok(Header { item, fortran, rows: size(rows)?, dim: size(dim)? })
-}
-
-/// The values of the chosen columns, row by row.
-fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &Path) -> Result<(Vec<f32>, Precision)> {
-    let mut precision = Precision::new(chosen.len());
-    let is_wide = header.item.size > 2;
-    let values = read_as(input, header, chosen, path, |place, exact| {
-        let value = narrow(exact)?;
-        if is_wide {
-            precision.add(place, exact, value);
-        }
-        Ok(value)
-    })?;
-    Ok((values, precision))
 }
 
 /// All numbers of an array of any shape, unrounded; they need not be finite.

@@ -2,10 +2,11 @@
 //!
 //! A time in seconds since 1970 is about 1.7e9, where neighbouring 32-bit floats are 128 apart: the column would become
 //! a few steps, silently. So rounding is compared with the spread of the column while the file is read. Numbers near 1e-46
-//! would all be zero.
+//! would all be zero, and those near 1e51 infinite. What is found says how the column is to be packed.
 
 use std::path::Path;
 
+use crate::data::packing::Packing;
 use crate::error::{Error, Result};
 
 /// Rounding of more than this share of a column's deviation is told.
@@ -24,10 +25,65 @@ struct Column {
     first: f64,
     sum: f64,
     squares: f64,
-    /// Largest rounding error.
+    /// Largest rounding error; infinite if a number is beyond all 32-bit floats.
     error: f64,
     /// Largest distance from zero.
     largest: f64,
+    least: f64,
+    greatest: f64,
+    /// Numbers that are hardly smaller than the largest 32-bit float, or greater.
+    huge: f64,
+}
+
+/// A few digits above the smallest number that has all of its digits.
+const LEAST: f64 = 1e-37;
+/// A few digits below the greatest number.
+const HUGE: f64 = 1e35;
+
+impl Column {
+    fn vanishes(&self) -> bool {
+        self.largest > 0.0 && self.largest < LEAST
+    }
+
+    fn deviation(&self) -> f64 {
+        let mean = self.sum / self.count;
+        (self.squares / self.count - mean * mean).max(0.0).sqrt()
+    }
+
+    fn is_coarse(&self) -> bool {
+        self.squares > 0.0 && self.error > COARSE * self.deviation()
+    }
+
+    /// How its numbers are to be packed.
+    fn needed(&self) -> Packing {
+        if self.error.is_infinite() {
+            // Single numbers are errors of the file.
+            let most = 2.0 * self.huge > self.count;
+            return if most { Packing::new(0.0, self.largest, true) } else { Packing::default() };
+        }
+        if self.vanishes() {
+            return Packing::new(0.0, self.largest, true);
+        }
+        if self.is_coarse() {
+            let offset = round_below(self.least, self.greatest - self.least);
+            let distance = self.greatest - offset;
+            // Beside a code for missing values an offset helps nothing.
+            if f64::from(f32::EPSILON) * distance < COARSE * self.deviation() {
+                return Packing::new(offset, distance, distance < LEAST);
+            }
+        }
+        Packing::default()
+    }
+}
+
+/// A number of few digits, at most `width` below another.
+fn round_below(number: f64, width: f64) -> f64 {
+    let power = width.log10().floor() as i32;
+    let step = 10f64.powi(power);
+    let below = (number / step).floor() * step;
+    // Multiples of 0.01 have two digits behind the point, and not the seventeen that f64 makes of some.
+    let decimals = usize::try_from(-power).unwrap_or(0);
+    format!("{below:.decimals$}").parse().unwrap_or(below)
 }
 
 impl Precision {
@@ -40,6 +96,7 @@ impl Precision {
         let c = &mut self.columns[column];
         if c.count == 0.0 {
             c.first = value;
+            (c.least, c.greatest) = (value, value);
         }
         let difference = value - c.first;
         c.count += 1.0;
@@ -47,6 +104,8 @@ impl Precision {
         c.squares += difference * difference;
         c.error = c.error.max((value - f64::from(rounded)).abs());
         c.largest = c.largest.max(value.abs());
+        (c.least, c.greatest) = (c.least.min(value), c.greatest.max(value));
+        c.huge += f64::from(u8::from(value.abs() > HUGE));
     }
 
     /// Fails if a column has nothing but numbers that 32-bit floats take for zero; `label` says what to call it.
@@ -65,21 +124,21 @@ impl Precision {
     /// The first column of numbers that are not zero, but so small that 32-bit floats hold little of them or nothing; and
     /// the largest of these.
     fn vanishing(&self) -> Option<(usize, f64)> {
-        /// A few digits above the smallest number that has all of its digits.
-        const LEAST: f64 = 1e-37;
-        let vanishes = |c: &Column| c.largest > 0.0 && c.largest < LEAST;
-        let column = self.columns.iter().position(vanishes)?;
+        let column = self.columns.iter().position(Column::vanishes)?;
         Some((column, self.columns[column].largest))
     }
 
     /// The columns whose numbers are too close together. A column of equal numbers is none: nothing is lost.
     pub(super) fn coarse(&self) -> Vec<usize> {
-        let is_coarse = |c: &Column| {
-            let mean = c.sum / c.count;
-            let deviation = (c.squares / c.count - mean * mean).max(0.0).sqrt();
-            c.squares > 0.0 && c.error > COARSE * deviation
-        };
-        (0..self.columns.len()).filter(|&j| is_coarse(&self.columns[j])).collect()
+        (0..self.columns.len()).filter(|&j| self.columns[j].is_coarse()).collect()
+    }
+
+    /// How the columns are to be packed, if any needs it; also if a number is beyond all 32-bit floats, so that the file is
+    /// to be read again to find out which.
+    pub(super) fn needed(&self) -> Option<Vec<Packing>> {
+        let packing: Vec<_> = self.columns.iter().map(Column::needed).collect();
+        let any = packing.iter().any(|packing| !packing.is_none());
+        (any || self.columns.iter().any(|c| c.error.is_infinite())).then_some(packing)
     }
 }
 
@@ -99,6 +158,26 @@ mod tests {
         }
         assert_eq!(precision.coarse(), [0]);
         assert_eq!(precision.vanishing(), None);
+    }
+
+    #[test]
+    fn columns_are_packed_if_they_need_it() {
+        let packing = |values: &[f64]| {
+            let mut precision = Precision::new(1);
+            values.iter().for_each(|&value| precision.add(0, value, value as f32));
+            precision.needed().map(|packing| packing[0].to_string())
+        };
+        let said = |text: &str| Some(text.to_owned());
+        assert_eq!(packing(&[0.1, 300.0, -5e20]), None);
+        assert_eq!(packing(&[0.0, 0.0]), None);
+        assert_eq!(packing(&[1e-46, 3e-46]), said("1e-46"));
+        assert_eq!(packing(&[3e51, -1e52, 0.0]), said("1e52"));
+        assert_eq!(packing(&[1_700_000_123.25, 1_700_000_890.5, 1_700_000_200.0]), said("+1700000100"));
+        assert_eq!(packing(&[-1e8 + 0.137, -1e8 + 0.121, -1e8 + 0.143]), said("-99999999.88"));
+        assert_eq!(packing(&[1e-30 + 1e-40, 1e-30 + 2e-40, 1e-30]).unwrap().split(',').next(), Some("1e-40"));
+        // A code for missing values, and a single wrong number: a second look says where.
+        assert_eq!(packing(&[1_700_000_123.0, 1_700_000_124.0, -999.0]), None);
+        assert_eq!(packing(&[1.0, 2.0, 1e60]), said("+0"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `hintflow filter` and the series that it follows.
 
+#[cfg(unix)]
+use super::tool::Moments;
 use super::tool::Place;
 
 #[test]
@@ -97,4 +99,44 @@ fn a_run_goes_on_after_its_simulator_was_mended() {
     place.write("simulator.sh", healthy);
     place.line("filter --resume run --device cpu").good();
     assert_eq!(place.text("run/steps.csv").lines().count(), 4);
+}
+
+/// Killed at random moments, most of them within the training of a step, it ends with the same bits.
+#[cfg(unix)]
+#[test]
+fn a_filter_killed_at_random_moments_ends_with_the_same_bits() {
+    const KILLS: usize = 8;
+    let place = Place::new();
+    let filter = "filter lotka-volterra --quick --samples 2000 --set train.epochs=12 --set train.batch=50 --set model.width=8 \
+                  --steps 3 --checkpoint-every 5 --device cpu";
+    let started = std::time::Instant::now();
+    place.line(&format!("{filter} --out whole")).good();
+    let whole = started.elapsed();
+    let mut moments = Moments::new();
+    let (mut line, mut within) = (format!("{filter} --out killed"), 0);
+    for kill in 0..KILLS {
+        let mut child = place.spawn(&line);
+        // Less than the whole in all, whatever each start costs.
+        std::thread::sleep(whole.mul_f64(0.02 + 0.16 * moments.next()));
+        let ended = child.try_wait().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if ended.is_some() {
+            eprintln!("it ended before kill {}", kill + 1);
+            break;
+        }
+        let training = place.path("killed/checkpoints");
+        within += usize::from(training.is_dir() && std::fs::read_dir(training).unwrap().count() > 1);
+        line = match place.path("killed/filter.toml").is_file() {
+            true => "filter --resume killed --device cpu".into(),
+            false => format!("{filter} --out killed --force"),
+        };
+    }
+    eprintln!("kills within a training: {within}");
+    assert!(within > 0, "no kill within a training");
+    place.line("filter --resume killed --device cpu").good();
+    for file in ["samples/step-001.npy", "samples/step-002.npy", "samples/step-003.npy", "models/step-003.safetensors"]
+    {
+        assert!(place.read(format!("whole/{file}")) == place.read(format!("killed/{file}")), "{file}");
+    }
 }

@@ -9,6 +9,7 @@ mod docs;
 mod filter;
 mod fixtures;
 mod inn;
+mod packing;
 mod paper;
 mod printing;
 mod regression;

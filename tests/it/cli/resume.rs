@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use crate::cli::tool::Moments;
 use crate::cli::tool::Place;
 
 /// A training of a few seconds: mixing that is trained, noise, shuffling, a batch that does not divide the rows.
@@ -51,26 +53,6 @@ fn the_same_training_twice_gives_the_same_bits_for_any_number_of_threads() {
     // Checkpoints are no part of the result.
     place.line(&format!("{TRAIN} --out seldom --set run.checkpoint_every=100000")).good();
     assert_same(&place, "seldom");
-}
-
-/// A generator of its own whose seed is printed, so that a failure tells which moments it was.
-#[cfg(unix)]
-struct Moments(u32);
-
-#[cfg(unix)]
-impl Moments {
-    fn new() -> Self {
-        // Moments differ from run to run: this test is to find what a fixed choice would not.
-        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos();
-        eprintln!("seed of the moments: {seed}");
-        Self(seed)
-    }
-
-    /// The next number from 0 to 1.
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        f64::from(self.0 >> 8) / f64::from(1 << 24)
-    }
 }
 
 /// The step of the newest checkpoint, where there is one.

@@ -159,22 +159,6 @@ fn a_model_of_some_nameless_columns_scores_them() {
 }
 
 #[test]
-fn numbers_that_rounding_would_merge_are_told() {
-    let place = Place::new();
-    let rows = (0..500).map(|i| format!("{},{}\n", 1_700_000_000 + i, f64::from(i * 37 % 101) / 7.0));
-    place.write("times.csv", format!("time,x\n{}", rows.collect::<String>()));
-    let done = place.line("train times.csv --device cpu --out run --epochs 1 --set model.width=4").good();
-    let told = "warning: numbers closer together than 32-bit floats can tell apart: time; subtract an offset";
-    assert!(done.stderr.contains(told) && !done.stderr.contains("is constant"), "{}", done.stderr);
-    let done = place.line("log-prob run times.csv --device cpu").good();
-    assert!(done.stderr.contains("tell apart: time;"), "{}", done.stderr);
-    // So close together that rounding leaves one number.
-    place.write("near.csv", "t,x\n1700000000,1\n1700000001,2\n1700000002,4\n");
-    let done = place.line("train near.csv --device cpu --out near --epochs 1 --set model.width=4").good();
-    assert!(done.stderr.contains("tell apart: t;") && !done.stderr.contains("is constant"), "{}", done.stderr);
-}
-
-#[test]
 fn a_model_to_start_from_brings_its_choices() {
     let place = Place::new();
     place.trained();

@@ -136,3 +136,23 @@ impl Done {
         assert_eq!(self.stdout, "", "stdout is for results");
     }
 }
+
+/// A generator of its own whose seed is printed, so that a failure tells which moments it was.
+#[cfg(unix)]
+pub(crate) struct Moments(u32);
+
+#[cfg(unix)]
+impl Moments {
+    pub(crate) fn new() -> Self {
+        // Moments differ from run to run: this test is to find what a fixed choice would not.
+        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos();
+        eprintln!("seed of the moments: {seed}");
+        Self(seed)
+    }
+
+    /// The next number from 0 to 1.
+    pub(crate) fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(self.0 >> 8) / f64::from(1 << 24)
+    }
+}

@@ -20,18 +20,26 @@ impl Bounds {
         self.lower.is_none() && self.upper.is_none()
     }
 
-    /// What is wrong with the bounds themselves.
-    pub(crate) fn mistake(&self) -> Option<String> {
+    /// What is wrong with the bounds, of whatever numbers.
+    pub(crate) fn mistake_of_numbers(&self) -> Option<String> {
         let bounds = [self.lower, self.upper];
         if let Some(bound) = bounds.into_iter().flatten().find(|bound| !bound.is_finite()) {
             return Some(format!("is {bound}; a bound is a finite number, leave it out where there is none"));
         }
+        let [Some(lower), Some(upper)] = bounds else { return None };
+        (lower >= upper).then(|| no_room(lower, upper))
+    }
+
+    /// What is wrong with the bounds of 32-bit floats.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        let bounds = [self.lower, self.upper];
+        if let Some(mistake) = self.mistake_of_numbers() {
+            return Some(mistake);
+        }
         // As 32-bit floats, the values that lie between.
         if self.least() >= self.greatest() {
             return Some(match bounds {
-                [Some(lower), Some(upper)] => {
-                    format!("the lower bound {lower} leaves no room below the upper bound {upper}")
-                }
+                [Some(lower), Some(upper)] => no_room(lower, upper),
                 [bound, other] => {
                     let bound = bound.or(other).unwrap_or_default();
                     format!("no 32-bit float lies inside of the bound {bound:e}; bring the column to another unit")
@@ -98,4 +106,8 @@ impl Bounds {
         // What is too large for an f32 becomes the largest. A NaN stays one: it must be seen.
         (x as f32).clamp(self.least(), self.greatest())
     }
+}
+
+fn no_room(lower: f64, upper: f64) -> String {
+    format!("the lower bound {lower} leaves no room below the upper bound {upper}")
 }

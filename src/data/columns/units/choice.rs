@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Bounds;
+use crate::data::packing::Packing;
 
 /// Transforms by the names that settings have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,9 +73,16 @@ impl ColumnSetting {
         Bounds { lower: self.lower, upper: self.upper }
     }
 
-    /// What is wrong with the setting: the key after the column's name, if it is one of them, and the words after it.
+    /// The same of a column that is packed.
+    pub(crate) fn packed(self, packing: Packing) -> Self {
+        let pack = |bound: f64| packing.pack(bound);
+        Self { lower: self.lower.map(pack), upper: self.upper.map(pack), ..self }
+    }
+
+    /// What is wrong with the setting whatever the column is: the key after the column's name, if it is one of them, and the
+    /// words after it. Whether the bounds leave room depends on how it is packed, see [`Bounds::mistake`].
     pub(crate) fn mistake(&self) -> Option<(&'static str, String)> {
-        if let Some(mistake) = self.bounds().mistake() {
+        if let Some(mistake) = self.bounds().mistake_of_numbers() {
             return Some(("", mistake));
         }
         match (self.transform, self.lower, self.upper) {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Column, Regression, Standardizer, Units};
+use crate::data::packing::Packing;
 use crate::error::{Error, Result};
 
 /// Columns with the conditions of some rows, see [`Units::given`]. Rows are row-major, and as many as those of the
@@ -62,10 +63,12 @@ impl<'a> Conditioned<'a> {
         rows
     }
 
-    /// `log |d inner / d outer|` of each of some rows of `dim` columns in the user's units, which are inside the bounds.
+    /// `log |d inner / d outer|` of each of some rows of `dim` columns in the user's units, which are inside the bounds; of
+    /// packed columns by the numbers that they stand for.
     pub(crate) fn log_jacobian(&self, rows: &[f32], dim: usize) -> impl Iterator<Item = f64> {
         let units = self.units;
-        let scales = units.standardize.as_ref().map_or(0.0, Standardizer::ln_scale_sum);
+        let packed: f64 = units.packing.iter().map(Packing::ln_scale).sum();
+        let scales = units.standardize.as_ref().map_or(0.0, Standardizer::ln_scale_sum) + packed;
         let of_bounds = |row: &[f32]| -> f64 {
             let slopes = units.bounds.iter().zip(row).filter(|(bounds, _)| !bounds.is_none());
             slopes.map(|(bounds, &x)| bounds.slope(x.into()).ln()).sum()

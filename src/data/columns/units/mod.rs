@@ -1,6 +1,7 @@
 //! What the columns of a table are to a model: their names, where their values can lie, and their way to the networks.
 //!
-//! A value goes through five steps, each an increasing function, in this order:
+//! A value goes through five steps, each an increasing function, in this order (numbers that 32-bit floats do not hold are
+//! packed before, see [`Packing`], and what is said here is of packed values):
 //!
 //! 1. Bounds. A column with a bound is mapped to the whole line, so that a density over it ends where the values do and
 //!    samples never leave it: `ln(x - lower)`, `-ln(upper - x)`, or the logit `ln((x - lower) / (upper - x))`.
@@ -46,6 +47,7 @@ pub(crate) use transform::Transform;
 pub(crate) use {asinh::Asinh, rank::Rank, robust::Robust, softplus::Softplus};
 
 use super::standardize::Standardizer;
+use crate::data::packing::{self, Packing};
 use crate::error::{Error, Result};
 
 /// The columns of x, or those of y, as a model knows them.
@@ -54,6 +56,9 @@ pub(crate) struct Units {
     /// Names of the columns; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// How the numbers of each column are packed; empty if none is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packing: Vec<Packing>,
     /// Where the values of each column can lie; empty where none has a bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bounds>,
@@ -137,6 +142,14 @@ impl Units {
             let what = format!("two columns of {what} have the name `{name}`; they could not be told apart");
             return Err(Error::config("columns", what));
         }
+        if !self.packing.is_empty() {
+            agree("packings", self.packing.len())?;
+        }
+        if let Some((c, mistake)) =
+            self.packing.iter().enumerate().find_map(|(c, packing)| Some((c, packing.mistake()?)))
+        {
+            return Err(Error::config(format!("columns.{}", self.name(c)), mistake));
+        }
         if !self.bounds.is_empty() {
             agree("bounds", self.bounds.len())?;
         }
@@ -180,10 +193,21 @@ impl Units {
         self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
     }
 
+    /// How the numbers of column `c` (from 0) are packed.
+    pub(crate) fn packing(&self, c: usize) -> Packing {
+        self.packing.get(c).copied().unwrap_or_default()
+    }
+
+    /// Names of the columns for pictures of their values, which say how these are packed; none if they have no names.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        self.columns.iter().enumerate().map(|(c, name)| self.packing(c).label(name)).collect()
+    }
+
     /// The oldest format of model files whose readers know all that is here: 2 has transforms and the squash, 3 the
-    /// regression. An older reader would pass over them and take the columns for something else.
+    /// regression, 5 packed columns. An older reader would pass over them and take the columns for something else.
     pub(crate) fn oldest_format(&self) -> u32 {
         match self.regression {
+            _ if !self.packing.is_empty() => 5,
             Some(_) => 3,
             None if !self.transforms.is_empty() || self.squash.is_some() => 2,
             None => 1,
@@ -225,8 +249,10 @@ impl Units {
         }
         let wrong = |row: &[f32]| bounded.iter().copied().find(|&c| !self.bounds[c].holds(row[c].into()));
         let (row, column) = rows.chunks_exact(dim).enumerate().find_map(|(r, row)| Some((r, wrong(row)?)))?;
-        let value = rows[row * dim + column];
-        let limit = |side, bound: Option<f64>| bound.map(|bound| format!("{side} than {bound}"));
+        let packing = self.packing(column);
+        let value = packing.shown(rows[row * dim + column]);
+        let limit =
+            |side, bound: Option<f64>| bound.map(|bound| format!("{side} than {}", packing.unpack_exact(bound)));
         let Bounds { lower, upper } = self.bounds[column];
         let limits: Vec<_> = limit("greater", lower).into_iter().chain(limit("less", upper)).collect();
         let what = format!("{value} must be {}, as the bounds of the column say", limits.join(" and "));
@@ -276,13 +302,18 @@ impl Units {
             [left.to_vec(), right.to_vec()]
         }
         let [columns, other_columns] = halves(&self.columns, at);
+        let [packing, other_packing] = halves(&self.packing, at);
         let [bounds, other_bounds] = halves(&self.bounds, at);
         let [transforms, other_transforms] = halves(&self.transforms, at);
         let (standardize, other) = self.standardize.as_ref().map(|s| s.split_at(at)).unzip();
-        let part = |columns, bounds, transforms, standardize| {
-            Self { columns, bounds, transforms, standardize, regression: None, squash: self.squash }.shortened()
+        let part = |columns, packing, bounds, transforms, standardize| {
+            let (regression, squash) = (None, self.squash);
+            Self { columns, packing, bounds, transforms, standardize, regression, squash }.shortened()
         };
-        [part(columns, bounds, transforms, standardize), part(other_columns, other_bounds, other_transforms, other)]
+        [
+            part(columns, packing, bounds, transforms, standardize),
+            part(other_columns, other_packing, other_bounds, other_transforms, other),
+        ]
     }
 
     /// The units of some columns, then those of others, `dims` many, without regressions. Of a squash there is one for all.
@@ -302,6 +333,7 @@ impl Units {
         let [first, second] = units;
         let all = Self {
             columns: [&first.columns[..], &second.columns[..]].concat(),
+            packing: filled([&first.packing, &second.packing], dims),
             bounds: filled([&first.bounds, &second.bounds], dims),
             transforms: filled([&first.transforms, &second.transforms], dims),
             standardize,
@@ -313,6 +345,7 @@ impl Units {
 
     /// The same without lists that say nothing.
     fn shortened(mut self) -> Self {
+        self.packing = packing::shortened(self.packing);
         if self.bounds.iter().all(Bounds::is_none) {
             self.bounds.clear();
         }
@@ -327,7 +360,7 @@ impl Units {
         Self { regression: None, ..self.clone() }.outer(vec![0.0; dim])
     }
 
-    /// Whether the networks see the rows as they are.
+    /// Whether the networks see the packed rows as they are.
     pub(crate) fn are_plain(&self) -> bool {
         let columns = self.bounds.is_empty() && self.transforms.is_empty() && self.standardize.is_none();
         columns && self.regression.is_none() && self.squash.is_none()

@@ -131,7 +131,7 @@ fn transforms() -> Vec<(Bounds, Transform)> {
 
 fn units_of(column: (Bounds, Transform), squash: Option<f64>) -> Units {
     let standardize = Some(Standardizer { mean: vec![0.2], scale: vec![0.35], constant: vec![] });
-    Units { columns: vec![], bounds: vec![column.0], transforms: vec![column.1], standardize, regression: None, squash }
+    Units { bounds: vec![column.0], transforms: vec![column.1], standardize, squash, ..Units::default() }
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn transforms_survive_files_splits_and_joins() {
     let (bounds, transforms): (Vec<_>, Vec<_>) = transforms().into_iter().unzip();
     let dim = bounds.len();
     let standardize = Some(Standardizer { mean: vec![0.1; dim], scale: vec![1.0 / 3.0; dim], constant: vec![] });
-    let units = Units { columns: vec![], bounds, transforms, standardize, regression: None, squash: Some(3.0) };
+    let units = Units { bounds, transforms, standardize, squash: Some(3.0), ..Units::default() };
     let text = serde_json::to_string(&units).unwrap();
     assert_eq!(serde_json::from_str::<Units>(&text).unwrap(), units);
     for at in [0, 1, 3] {

@@ -1,10 +1,12 @@
-//! Arrays of float32 to files.
+//! Arrays of float32, or float64 if columns are packed, to files.
 
 use std::io::Write;
 use std::path::Path;
 
 use super::{CHUNK, MAGIC};
 use crate::atomic::{Overwrite, write_atomic};
+use crate::data::files::Columns;
+use crate::data::packing::unpacked;
 use crate::data::table::check_shape;
 use crate::error::Result;
 
@@ -22,15 +24,25 @@ pub(in crate::data::files) fn write_npy_vector(path: &Path, values: &[f32], over
     write(path, &format!("({},)", values.len()), values, overwrite)
 }
 
-/// Writes values as a three-dimensional array.
-pub(in crate::data::files) fn write_npy_groups(
+/// Writes values of columns, the last dimension, as an array of this shape: the numbers of packed ones with 64 bits.
+pub(in crate::data::files) fn write_npy_of(
     path: &Path,
-    shape: [usize; 3],
+    columns: &Columns,
+    shape: &[usize],
     values: &[f32],
     overwrite: Overwrite,
 ) -> Result<()> {
-    let [groups, rows, columns] = shape;
-    write(path, &format!("({groups}, {rows}, {columns})"), values, overwrite)
+    let (&dim, outer) = shape.split_last().unwrap_or((&0, &[]));
+    check_shape(outer.iter().product(), dim, values)?;
+    let sizes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let shape = format!("({sizes})");
+    if !columns.are_packed() {
+        return write(path, &shape, values, overwrite);
+    }
+    write_atomic(path, overwrite, |out| {
+        header_to(out, "<f8", &shape)?;
+        bytes_to(out, unpacked(values, &columns.packing).map(f64::to_le_bytes))
+    })
 }
 
 /// Writes an array to anything that takes bytes; it may have no columns.
@@ -44,7 +56,12 @@ fn write(path: &Path, shape: &str, values: &[f32], overwrite: Overwrite) -> Resu
 }
 
 fn write_to(out: &mut dyn Write, shape: &str, values: &[f32]) -> std::io::Result<()> {
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    header_to(out, "<f4", shape)?;
+    bytes_to(out, values.iter().map(|v| v.to_le_bytes()))
+}
+
+fn header_to(out: &mut dyn Write, item: &str, shape: &str) -> std::io::Result<()> {
+    let mut header = format!("{{'descr': '{item}', 'fortran_order': False, 'shape': {shape}, }}");
     let prefix = MAGIC.len() + 4;
     let end = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.push_str(&" ".repeat(end - prefix - header.len() - 1));
@@ -52,12 +69,17 @@ fn write_to(out: &mut dyn Write, shape: &str, values: &[f32]) -> std::io::Result
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
     out.write_all(&(header.len() as u16).to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
+    out.write_all(header.as_bytes())
+}
+
+fn bytes_to<const N: usize>(out: &mut dyn Write, items: impl Iterator<Item = [u8; N]>) -> std::io::Result<()> {
     let mut bytes = Vec::with_capacity(CHUNK);
-    for chunk in values.chunks(CHUNK / 4) {
-        bytes.clear();
-        bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
-        out.write_all(&bytes)?;
+    for item in items {
+        bytes.extend(item);
+        if bytes.len() == CHUNK {
+            out.write_all(&bytes)?;
+            bytes.clear();
+        }
     }
-    Ok(())
+    out.write_all(&bytes)
 }

@@ -15,7 +15,8 @@ mod write;
 use std::path::Path;
 
 use super::precision::Precision;
-use super::source::{Choice, open_regular};
+use super::source::{Choice, narrow_packed, open_regular};
+use crate::data::packing::{Packed, Packing, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -33,15 +34,37 @@ pub(crate) use write::{csv_to, write_csv};
 /// lost as a line of names. Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy
 /// writes them. Empty lines are ignored, cells may be quoted, lines end in LF, CRLF or CR.
 ///
-/// `choice` says which columns are read, `settings` what is not to be found out.
-pub(super) fn read_chosen(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
+/// `choice` says which columns are read, `settings` what is not to be found out. A file whose columns turn out to need
+/// packing is read twice.
+pub(super) fn read_chosen(
+    path: &Path,
+    settings: &TextSettings,
+    packed: Packed<'_>,
+    choice: Choice<'_>,
+) -> Result<Table> {
+    let rows = read_once(path, settings, packed, choice)?;
+    match if rows.looks { rows.precision.needed() } else { None } {
+        None => rows.finish(),
+        Some(packing) => {
+            drop(rows);
+            read_once(path, settings, Packed::As(&[], &packing), choice)?.telling_packing().finish()
+        }
+    }
+}
+
+fn read_once<'a>(
+    path: &'a Path,
+    settings: &'a TextSettings,
+    packed: Packed<'a>,
+    choice: Choice<'a>,
+) -> Result<Rows<'a>> {
     let (file, length) = open_regular(path)?;
     if length == 0 {
         return Err(Error::format(path, "the file is empty"));
     }
     let mut lines = Lines::new(file, path)?;
     let layout = Layout::find(&mut lines, settings)?;
-    Rows::new(path, settings, layout, choice).read(lines)
+    Rows::new(path, settings, layout, packed, choice).read(lines)
 }
 
 /// The rows of a table while they are read.
@@ -50,8 +73,13 @@ struct Rows<'a> {
     settings: &'a TextSettings,
     layout: Layout,
     choice: Choice<'a>,
+    packed: Packed<'a>,
+    /// Whether it is to be found out how the columns are packed, so that no number is too large.
+    looks: bool,
     /// Indices of the columns that are read, once they are known.
     chosen: Option<Vec<usize>>,
+    /// How these are packed.
+    packing: Vec<Packing>,
     precision: Precision,
     values: Vec<f32>,
     /// Rows of the file so far, those left out too.
@@ -60,12 +88,22 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(path: &'a Path, settings: &'a TextSettings, layout: Layout, choice: Choice<'a>) -> Self {
-        let (values, precision) = (Vec::new(), Precision::new(0));
-        Self { path, settings, layout, choice, chosen: None, precision, values, row: 0, left_out: 0 }
+    fn new(path: &'a Path, settings: &'a TextSettings, layout: Layout, packed: Packed<'a>, choice: Choice<'a>) -> Self {
+        let (values, precision, packing) = (Vec::new(), Precision::new(0), Vec::new());
+        let looks = matches!(packed, Packed::AsNeeded);
+        let chosen = None;
+        Self { path, settings, layout, choice, packed, looks, chosen, packing, precision, values, row: 0, left_out: 0 }
     }
 
-    fn read(mut self, mut lines: Lines) -> Result<Table> {
+    /// Says of each column how it is packed, where it is.
+    fn telling_packing(mut self) -> Self {
+        for (&column, packing) in self.chosen.iter().flatten().zip(&self.packing) {
+            self.layout.assumed.extend(packing.note(&label(&self.layout, column)));
+        }
+        self
+    }
+
+    fn read(mut self, mut lines: Lines) -> Result<Self> {
         let (mut cells, mut line) = (Vec::new(), Vec::new());
         while let Some(number) = lines.next(&mut line)? {
             split(&line, self.layout.separator, &mut cells);
@@ -74,7 +112,7 @@ impl<'a> Rows<'a> {
                 return Err(lines.open_quote().unwrap_or(error));
             }
         }
-        self.finish()
+        Ok(self)
     }
 
     /// Adds a row, unless a value of it is missing and such rows are to be left out.
@@ -103,7 +141,11 @@ impl<'a> Rows<'a> {
                 self.left_out += 1;
                 return Ok(());
             }
-            let (exact, value) = number(&text, self.layout.decimal).map_err(|what| Error::Cell {
+            let rounded = number(&text, self.layout.decimal).and_then(|exact| match self.looks {
+                true => Ok((exact, exact as f32)),
+                false => narrow_packed(exact, &self.packing[i]),
+            });
+            let (exact, value) = rounded.map_err(|what| Error::Cell {
                 path: self.path.into(),
                 row,
                 column: column + 1,
@@ -135,6 +177,8 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         self.precision = Precision::new(chosen.len());
+        let name = |i: usize| names.get(chosen[i]).map(String::as_str);
+        self.packing = self.packed.of_columns(name, chosen.len());
         self.chosen = Some(chosen);
         Ok(())
     }
@@ -149,10 +193,7 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         let chosen = self.chosen.unwrap_or_default();
-        self.precision.check(self.path, |i| match self.layout.name(chosen[i]) {
-            Some(name) => format!("column {} (`{name}`)", chosen[i] + 1),
-            None => format!("column {}", chosen[i] + 1),
-        })?;
+        self.precision.check(self.path, |i| label(&self.layout, chosen[i]))?;
         let names = chosen.iter().map_while(|&column| self.layout.name(column)).collect();
         let numbers = chosen.iter().map(|column| column + 1).collect();
         let mut assumed = self.layout.assumed;
@@ -164,7 +205,15 @@ impl<'a> Rows<'a> {
         }
         let table = Table::new(names, chosen.len(), self.values)?;
         let table = table.with_coarse(self.precision.coarse()).with_file_numbers(numbers);
-        Ok(table.with_assumed(assumed, self.left_out))
+        Ok(table.with_packing(shortened(self.packing)).with_assumed(assumed, self.left_out))
+    }
+}
+
+/// What to call a column, from 0, in a message.
+fn label(layout: &Layout, column: usize) -> String {
+    match layout.name(column) {
+        Some(name) => format!("column {} (`{name}`)", column + 1),
+        None => format!("column {}", column + 1),
     }
 }
 

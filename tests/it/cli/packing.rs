@@ -1,0 +1,151 @@
+//! Columns whose numbers 32-bit floats do not hold as they are.
+
+use crate::cli::tool::Place;
+
+/// A table of two columns, of which the second is not packed, and a condition.
+fn table(first: impl Fn(f64) -> f64) -> String {
+    let rows = (0..400).map(|i| {
+        let (u, v) = (f64::from(i * 7919 % 401) / 401.0, f64::from(i * 104_729 % 397) / 397.0);
+        format!("{:?},{v:?},{:?}\n", first(1.0 + u * u), u + 0.3 * v)
+    });
+    format!("a,b,c\n{}", rows.collect::<String>())
+}
+
+fn numbers(text: &str) -> Vec<f64> {
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// The first column of a table on stdout.
+fn first_column(text: &str) -> Vec<f64> {
+    text.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect()
+}
+
+const TRAIN: &str = "--device cpu --epochs 2 --set model.width=8 --set model.blocks=2 --set train.batch=50";
+
+#[test]
+fn tiny_huge_and_distant_numbers_have_the_densities_of_usual_ones() {
+    type Case = (&'static str, fn(f64) -> f64, f64, &'static str);
+    let cases: [Case; 4] = [
+        ("tiny", |x| 1e-46 * x, 1e-46, "in units of 1e-46"),
+        ("denormal", |x| 1e-200 * x, 1e-200, "in units of 1e-200"),
+        ("huge", |x| 1e51 * x, 1e51, "in units of 1e51"),
+        ("far", |x| 1.7e9 + x, 1.0, "less 1700000001"),
+    ];
+    let place = Place::new();
+    place.write("usual.csv", table(|x| x));
+    place.line(&format!("train usual.csv --out usual {TRAIN}")).good();
+    let usual = numbers(&place.line("log-prob usual usual.csv --device cpu").good().stdout);
+    for (name, number, scale, told) in cases {
+        place.write(&format!("{name}.csv"), table(number));
+        let done = place.line(&format!("train {name}.csv --out {name} {TRAIN}")).good();
+        assert!(done.stderr.contains("column 1 (`a`) is taken") && done.stderr.contains(told), "{}", done.stderr);
+        assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+        let scored = place.line(&format!("log-prob {name} {name}.csv --device cpu")).good();
+        assert!(!scored.stderr.contains("warning"), "{}", scored.stderr);
+        let scored = numbers(&scored.stdout);
+        assert_eq!(scored.len(), usual.len());
+        for (row, (a, b)) in scored.iter().zip(&usual).enumerate() {
+            // The last digits of packed numbers are others, and two epochs of training carry that on.
+            assert!((a + scale.ln() - b).abs() < 0.05, "{name} row {row}: {a} + {} against {b}", scale.ln());
+        }
+        // Samples are numbers of the table's column.
+        let sampled = first_column(&place.line(&format!("sample {name} -n 200 --device cpu")).good().stdout);
+        let inside = sampled.iter().filter(|&&x| number(-4.0) < x && x < number(7.0)).count();
+        assert!(inside == sampled.len(), "{name}: {inside} of {}", sampled.len());
+    }
+}
+
+#[test]
+fn packed_columns_go_through_files_and_back() {
+    let place = Place::new();
+    place.write("tiny.csv", table(|x| 1e-46 * x));
+    place.line(&format!("train tiny.csv --out run {TRAIN}")).good();
+    for extension in ["csv", "npy"] {
+        place.line(&format!("sample run -n 50 -o drawn.{extension} --device cpu")).good();
+        place.line(&format!("encode run drawn.{extension} -o z.npy --device cpu --force")).good();
+        place.line(&format!("decode run z.npy -o back.{extension} --device cpu")).good();
+    }
+    // Both hold the same samples; rows by name and by place have the same densities.
+    let scores = |file: &str| place.line(&format!("log-prob run {file} --device cpu")).good().stdout;
+    assert_eq!(scores("drawn.csv"), scores("drawn.npy"));
+    let far = |a: &str, b: &str| {
+        let (a, b) = (numbers(&scores(a)), numbers(&scores(b)));
+        a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
+    assert!(far("drawn.csv", "back.csv") < 1e-2, "{}", far("drawn.csv", "back.csv"));
+    // Reversed columns are found by their names, packing and all.
+    let reversed: String = place
+        .text("drawn.csv")
+        .lines()
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').rev().collect();
+            cells.join(",") + "\n"
+        })
+        .collect();
+    place.write("reversed.csv", reversed);
+    assert_eq!(scores("drawn.csv"), scores("reversed.csv"));
+    // A single row, of which nobody could tell that its numbers need an offset.
+    let one: String = place.text("drawn.csv").lines().take(2).map(|line| format!("{line}\n")).collect();
+    place.write("one.csv", one);
+    assert_eq!(numbers(&scores("one.csv"))[0], numbers(&scores("drawn.csv"))[0]);
+    place.line("check run tiny.csv --device cpu").good();
+    place.line("evaluate run --device cpu").good();
+}
+
+#[test]
+fn a_packed_training_resumes_to_the_same_bits_and_goes_on_elsewhere() {
+    let place = Place::new();
+    place.write("far.csv", table(|x| 1.7e9 + x));
+    place.line(&format!("train far.csv --out whole {TRAIN}")).good();
+    place.line(&format!("train far.csv --out part {TRAIN} --set run.checkpoint_every=5")).good();
+    let checkpoints = place.names("part/checkpoints").into_iter().filter(|name| name.ends_with(".safetensors"));
+    for later in checkpoints.skip(1) {
+        std::fs::remove_file(place.path(format!("part/checkpoints/{later}"))).unwrap();
+    }
+    std::fs::remove_file(place.path("part/model.safetensors")).unwrap();
+    place.line("train --resume part --device cpu").good();
+    assert!(place.read("whole/model.safetensors") == place.read("part/model.safetensors"));
+    // Another table, of other numbers, is packed as the model to start from has it.
+    place.write("later.csv", table(|x| 1.7e9 + 50.0 + x));
+    place.line(&format!("train later.csv --init whole --out later {TRAIN}")).good();
+    let sampled = first_column(&place.line("sample later -n 100 --device cpu").good().stdout);
+    assert!(sampled.iter().all(|x| (1.6999e9..1.7001e9).contains(x)), "{sampled:?}");
+}
+
+#[test]
+fn conditions_are_packed_too_and_bounds_are_of_numbers() {
+    let place = Place::new();
+    place.write("t.csv", table(|x| 1.7e9 + x));
+    let lower = "--set columns.a.lower=1700000000.9 --set columns.a.upper=1700000002.5";
+    place.line(&format!("train t.csv --given a --set model.kind=hint --out given {TRAIN} {lower}")).good();
+    place.write("seen.csv", "a\n1700000001.25\n");
+    let near = place.line("sample given --given seen.csv -n 20 --device cpu").good();
+    assert!(!near.stderr.contains("warning"), "{}", near.stderr);
+    place.write("seen.csv", "a\n1700000009.25\n");
+    let words = ["seen.csv", "1700000009.25", "1700000000.9", "1700000002.5"];
+    place.line("sample given --given seen.csv -n 20 --device cpu").fails(1, &words);
+    let joint = first_column(&place.line("sample given -n 100 --device cpu").good().stdout);
+    assert!(joint.iter().all(|x| (1_700_000_000.9..1_700_000_002.5).contains(x)), "{joint:?}");
+    place.line("log-prob given t.csv --of joint --device cpu").good();
+}
+
+#[test]
+fn single_numbers_beyond_all_floats_stay_errors_with_their_place() {
+    let place = Place::new();
+    let text = table(|x| x);
+    let wrong: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| match i {
+            7 => format!("1e60,{}", line.split_once(',').unwrap().1),
+            _ => line.to_owned(),
+        })
+        .collect();
+    place.write("wrong.csv", wrong.join("\n"));
+    place.line("train wrong.csv --device cpu --out run").fails(1, &["row 7", "column 1", "(`a`)", "1e60", "too large"]);
+    // A code for missing values among times: an offset helps nothing, and that is said.
+    let codes = table(|x| if x < 1.002 { -999.0 } else { 1.7e9 + x });
+    place.write("codes.csv", codes);
+    let done = place.line(&format!("train codes.csv --out codes {TRAIN}")).good();
+    assert!(done.stderr.contains("tell apart: a;"), "{}", done.stderr);
+}
