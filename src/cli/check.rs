@@ -163,6 +163,8 @@ fn lines(flow: &Flow, looked: &JudgedRows) -> Result<Checked> {
 
     let scales = Scales::of(flow, x, n);
     let (worst, worst_column) = scales.round_trip(x, &back);
+    // The Jacobian is by packed values, the log-determinant by the numbers that they stand for.
+    let scale_of_packing: f64 = (0..n).map(|j| flow.units().packing(j).ln_scale()).sum();
     let mut log_det_error: f64 = 0.0;
     let mut differences = Vec::new();
     let looked_at = rows.min(JACOBIANS);
@@ -172,7 +174,7 @@ fn lines(flow: &Flow, looked: &JudgedRows) -> Result<Checked> {
         let point = &x[row * n..][..n];
         let given = flow.given(&y[row * c..][..c])?;
         let jacobian = jacobian(&given, point, flow.spec().latent_dim() as usize)?;
-        let error = (log_abs_det(jacobian.clone(), n) - f64::from(encoded.log_det[row])).abs();
+        let error = (log_abs_det(jacobian.clone(), n) - scale_of_packing - f64::from(encoded.log_det[row])).abs();
         log_det_error = if error.is_nan() { error } else { log_det_error.max(error) };
         let stepped = central_differences(&given, point, &scales, flow.units())?;
         differences.extend(scales.distance(&stepped, &jacobian));

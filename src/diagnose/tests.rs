@@ -183,3 +183,61 @@ fn holm_adjusts_by_the_number_of_tests_that_are_left() {
     assert_eq!((diagnosis.p_value, diagnosis.rejected(0.05).len()), (0.0, 2));
     assert_eq!(Diagnosis::of(Vec::new()).p_value, 1.0);
 }
+
+/// Samples that are there, in place of a model.
+struct Drawn {
+    samples: Vec<f32>,
+    n: usize,
+}
+
+impl Posterior for Drawn {
+    fn columns(&self) -> usize {
+        2
+    }
+
+    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>> {
+        assert_eq!(n, self.n);
+        Ok(self.samples[2 * n * first..][..2 * n * conditions].to_vec())
+    }
+
+    fn has_density(&self) -> bool {
+        false
+    }
+
+    fn log_prob(&self, _: usize, _: usize, _: &[f32]) -> Result<Vec<f32>> {
+        unreachable!("it has no density")
+    }
+}
+
+/// The arrays are those of `benches/calibration.py --fixture`: what `_run_sbc` and `_run_tarp` of sbi 0.27 make of them.
+#[test]
+fn ranks_and_coverage_of_random_points_are_those_of_sbi() {
+    let bytes = include_bytes!("../../tests/fixtures/sbi_calibration.safetensors");
+    let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
+    let values = |name: &str| -> Vec<f32> {
+        let tensor = file.tensor(name).unwrap();
+        tensor.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+    };
+    let (truths, points) = (values("truths"), values("points"));
+    let rows = truths.len() / 2;
+    let n = file.tensor("samples").unwrap().shape()[1];
+    let posterior = Drawn { samples: values("samples"), n };
+    let found = ranks(&posterior, &truths, &points, &[1.0, 1.0], n, 1, &mut |_| ()).unwrap();
+    // Ours are between the samples; theirs count those below.
+    let below = |rank: f64| (rank * (n + 1) as f64).floor();
+    let theirs = values("ranks");
+    for (row, theirs) in theirs.chunks_exact(2).enumerate() {
+        let ours = [0, 1].map(|c| below(found.columns[c][row]));
+        assert_eq!(ours, [0, 1].map(|c| f64::from(theirs[c])), "row {row}");
+    }
+    // Theirs is a histogram, of which a share may fall on the edge of a bin.
+    let shares: Vec<f64> = found.distance.iter().map(|&rank| below(rank) / n as f64).collect();
+    let (coverage, credibility) = (values("coverage"), values("credibility"));
+    assert!(coverage.len() > 10, "{}", coverage.len());
+    for (&coverage, &edge) in coverage.iter().zip(&credibility) {
+        let share = |edge: f64| shares.iter().filter(|&&share| share < edge).count() as f64 / rows as f64;
+        let (least, most) = (share(f64::from(edge) - 1e-5), share(f64::from(edge) + 1e-5));
+        let coverage = f64::from(coverage);
+        assert!((least - 1e-5..=most + 1e-5).contains(&coverage), "{edge}: {least} {coverage} {most}");
+    }
+}

@@ -31,8 +31,9 @@ pub(super) use store::name_of;
 
 const KEY: &str = "hintflow_checkpoint";
 const DIGEST: &str = "sha256";
-/// The newest format that this version reads: 2, and 3 of models whose columns have a regression.
-const FORMAT: u32 = 3;
+/// The newest format that this version reads: 2, and that of the units of the columns if they need a newer one, see
+/// [`Units::oldest_format`].
+const FORMAT: u32 = 5;
 const OLDEST: u32 = 2;
 const TENSORS: [&str; 4] = ["weights", "first_moments", "second_moments", "best_weights"];
 /// Those that are there only where they have elements.
@@ -166,7 +167,7 @@ impl Checkpoint {
         let wrong = |e: String| Error::format(path, e);
         let state = &self.state;
         let header = Header {
-            format: self.about.x.oldest_format().max(OLDEST),
+            format: self.about.x.oldest_format().max(self.about.y.oldest_format()).max(OLDEST),
             about: self.about.clone(),
             position: state.position,
             loss_sum: state.loss_sum.to_bits(),
@@ -219,7 +220,10 @@ impl Checkpoint {
         let header: Header = serde_json::from_str(json).map_err(|e| damaged(e.to_string()))?;
         if !(OLDEST..=FORMAT).contains(&header.format) {
             let found = header.format;
-            return Err(Error::format(path, format!("has format {found}, this version of hintflow reads {FORMAT}")));
+            return Err(Error::format(
+                path,
+                format!("has format {found}, this version of hintflow reads up to {FORMAT}"),
+            ));
         }
         let mut arrays = views.iter().map(|view| match view.dtype() {
             Dtype::F32 => {

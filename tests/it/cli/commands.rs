@@ -179,7 +179,8 @@ fn check_measures_each_column_in_its_own_scale() {
 
     place.line(&format!("train time.csv --out time {train}")).good();
     let done = place.line("check time time.csv --device cpu").good();
-    assert!(done.stderr.contains("not checked") && done.stderr.contains("`b`"), "{}", done.stderr);
+    // A column far from 0 is packed, so that its neighbouring values are apart.
+    assert!(!done.stderr.contains("not checked"), "{}", done.stderr);
     assert_eq!(done.stdout.matches("  ok").count(), 4, "{}", done.stdout);
 
     // The same columns in units of the networks are lost in rounding, which is no fault of the derivatives.
