@@ -105,12 +105,14 @@ pub(crate) struct Schedule {
     pub lr_final: f64,
     /// Number of epochs.
     pub epochs: u64,
+    /// How often the rate falls in these, at least 1 (warm restarts).
+    pub cycles: u64,
     /// Epochs with a reduced rate.
     pub warmup_epochs: u64,
     /// Factor on the rate in these epochs; the schedule goes on underneath.
     pub warmup_factor: f64,
-    /// Steps in which the rate rises: step s of them, counted from 1, has `s / warmup_steps` of it. The schedule goes on
-    /// underneath, and `warmup_factor` applies as well.
+    /// Steps of each cycle in which the rate rises: step s of them, counted from 1, has `s / warmup_steps` of it. The
+    /// schedule goes on underneath, and `warmup_factor` applies as well.
     pub warmup_steps: u64,
 }
 
@@ -127,7 +129,22 @@ impl Schedule {
             Fall::Exponential => 0.0,
             Fall::Cosine => batch as f64 / batches as f64,
         };
-        self.at(epoch, within) * self.rise(epoch * batches + batch)
+        self.at(epoch, within) * self.rise((epoch - self.start_of(epoch)) * batches + batch)
+    }
+
+    /// The cycle, counted from 0, that an epoch, counted from 0, is one of.
+    pub(crate) fn cycle(&self, epoch: u64) -> u64 {
+        (epoch / self.cycle_epochs()).min(self.cycles.saturating_sub(1))
+    }
+
+    /// The first epoch of the cycle of an epoch.
+    pub(crate) fn start_of(&self, epoch: u64) -> u64 {
+        self.cycle(epoch) * self.cycle_epochs()
+    }
+
+    /// Epochs of a cycle; the last may have fewer.
+    fn cycle_epochs(&self) -> u64 {
+        self.epochs.div_ceil(self.cycles.max(1)).max(1)
     }
 
     /// The share of the rate that a step has, counted from 0.
@@ -137,7 +154,9 @@ impl Schedule {
 
     /// The rate at `within` of epoch `epoch`, from 0 to 1.
     fn at(&self, epoch: u64, within: f64) -> f64 {
-        let rate = self.fall.between(self.lr, self.lr_final, (epoch as f64 + within) / self.epochs as f64);
+        let start = self.start_of(epoch);
+        let length = self.cycle_epochs().min(self.epochs.saturating_sub(start));
+        let rate = self.fall.between(self.lr, self.lr_final, ((epoch - start) as f64 + within) / length as f64);
         if epoch < self.warmup_epochs { rate * self.warmup_factor } else { rate }
     }
 }
@@ -154,6 +173,7 @@ mod tests {
             lr: 0.01,
             lr_final: 0.0001,
             epochs: 50,
+            cycles: 1,
             warmup_epochs: 3,
             warmup_factor: 0.01,
             warmup_steps: 0,
@@ -182,6 +202,25 @@ mod tests {
         assert_relative_eq!(rate(250), 0.0001 + 0.0099 * 0.5 * (1.0 + 0.5f64.sqrt()), max_relative = 1e-12);
         assert!((1..1000).all(|step| rate(step) < rate(step - 1)) && rate(999) > 0.0001);
         assert_relative_eq!(rate(999), 0.0001, max_relative = 1e-3);
+    }
+
+    #[test]
+    fn a_cycle_falls_as_the_whole_does() {
+        for fall in [Fall::Exponential, Fall::Cosine] {
+            let whole = Schedule { fall, epochs: 10, warmup_epochs: 0, warmup_steps: 4, ..papers() };
+            // Two of nine epochs and one of seven.
+            let cycles = Schedule { epochs: 25, cycles: 3, ..whole };
+            let nine = Schedule { epochs: 9, ..whole };
+            let seven = Schedule { epochs: 7, ..whole };
+            for (epoch, alone, of) in
+                [(3, 3, nine), (8, 8, nine), (9, 0, nine), (17, 8, nine), (18, 0, seven), (24, 6, seven)]
+            {
+                for batch in [0, 4] {
+                    assert_eq!(cycles.rate_of_step(epoch, batch, 5), of.rate_of_step(alone, batch, 5), "{epoch}");
+                }
+            }
+            assert_eq!([0, 8, 9, 18, 24, 25, 99].map(|epoch| cycles.cycle(epoch)), [0, 0, 1, 2, 2, 2, 2]);
+        }
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub(crate) const KEYS: &[Key] = &[
         "train.warmup_steps",
         "steps at the start in which the rate rises from 0, evenly, at most a tenth of all; 0: none",
     ),
+    key(
+        "train.cycles",
+        "falls of the learning rate, each from the best model on, with a ninth of the decay; default: 2 of small tables",
+    ),
     key("train.beta1", "decay of Adam's first moment"),
     key("train.beta2", "decay of Adam's second moment"),
     key("train.eps", "added to the root of Adam's second moment"),
@@ -225,7 +229,7 @@ mod tests {
         (all.model.bins, all.model.half_width, all.model.min_slope) = (Some(8), Some(5.0), Some(0.001));
         all.model.init = Some("a".into());
         all.train.patience = 1;
-        (all.train.dropout, all.train.decay) = (Some(0.1), Some(0.1));
+        (all.train.dropout, all.train.decay, all.train.cycles) = (Some(0.1), Some(0.1), Some(1));
         all.model.init_sigma = Some(0.01);
         all.model.latent = Some(1);
         (all.train.latent_loss, all.train.inverse_loss, all.train.inverse_from) = (Some(1.0), Some(1.0), Some(0.1));

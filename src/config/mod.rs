@@ -131,6 +131,11 @@ pub(crate) struct Train {
     pub warmup_factor: f64,
     /// Steps at the start in which the rate rises from 0; 0: none.
     pub warmup_steps: u64,
+    /// Falls of the learning rate in the whole training (warm restarts, Loshchilov and Hutter 2017). Each begins from the
+    /// best model so far, with [`Train::RELAX`] of the decay of the one before; absent: chosen from the number of training
+    /// rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<u64>,
     /// Decay of Adam's first moment.
     pub beta1: f64,
     /// Decay of Adam's second moment.
@@ -401,6 +406,9 @@ impl Model {
 }
 
 impl Train {
+    /// What a cycle has of the decay of the one before.
+    pub(crate) const RELAX: f64 = 1.0 / 9.0;
+
     /// Constants of the optimiser.
     pub(crate) fn adam(&self) -> Adam {
         Adam {
@@ -429,6 +437,7 @@ impl Train {
             lr: self.lr,
             lr_final: self.lr_final,
             epochs: self.epochs,
+            cycles: self.cycles.unwrap_or(1),
             warmup_epochs: self.warmup_epochs,
             warmup_factor: self.warmup_factor,
             warmup_steps: self.warmup_steps.min(steps / 10),

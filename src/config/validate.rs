@@ -42,6 +42,11 @@ impl Train {
         number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
             v >= 0.0 && (v as f32) < 1.0
         })?;
+        let cycles = t.cycles.unwrap_or(1);
+        if cycles == 0 || cycles > t.epochs {
+            let what = format!("is {cycles}, must be at least 1 and at most train.epochs ({})", t.epochs);
+            return Err(Error::config("train.cycles", what));
+        }
         at_most("train.retries", t.retries, MOST_RETRIES)
     }
 }
@@ -73,6 +78,7 @@ impl Config {
             ("train.patience", Some(t.patience)),
             ("train.cooldown", Some(t.cooldown)),
             ("train.retries", Some(t.retries)),
+            ("train.cycles", t.cycles),
             ("data.rows", d.rows),
             ("data.test_rows", d.test_rows),
             ("data.seed", Some(d.seed)),

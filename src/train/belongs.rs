@@ -68,13 +68,14 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
 }
 
 /// Settings that a run may be older than, and what there was before: nothing of the kind.
-pub(super) const LATER: [(&str, &str); 10] = [
+pub(super) const LATER: [(&str, &str); 11] = [
     ("model.coupling", "\"affine\""),
     ("data.regression", "false"),
     ("train.dropout", "0.0"),
     ("train.cooldown", "0"),
     ("train.schedule", "\"exponential\""),
     ("train.warmup_steps", "0"),
+    ("train.cycles", "1"),
     ("train.clip_norm", "0.0"),
     ("train.decay", "0.0"),
     ("train.average", "0.0"),

@@ -130,7 +130,9 @@ impl Dataset {
     /// [`Error::Config`] if a batch has more rows than there are, or a training more steps than can be counted.
     pub(crate) fn resolve(&self, train: &Train, kind: Kind, coupling: CouplingKind) -> Result<Train> {
         let rows = self.train_rows() as u64;
-        let batch = train.batch.unwrap_or_else(|| preset::batch_for(rows, kind, coupling));
+        let mut resolved = train.clone();
+        preset::complete(&mut resolved, rows, self.test_rows() > 0, kind, coupling);
+        let batch = resolved.batch.unwrap_or(rows);
         if batch > rows {
             let held_out = match self.split {
                 None => String::new(),
@@ -139,7 +141,7 @@ impl Dataset {
             let what = format!("is {batch}, but there are only {rows} training rows{held_out}; choose {rows} or less");
             return Err(Error::config("train.batch", what));
         }
-        let batches = train.batches_per_epoch.unwrap_or(rows / batch);
+        let batches = resolved.batches_per_epoch.unwrap_or(1);
         let fits = |n: Option<u64>| n.filter(|&n| n <= u64::from(u32::MAX));
         if fits(batch.checked_mul(batches)).is_none() {
             let what =
@@ -151,13 +153,7 @@ impl Dataset {
             let what = format!("is {}: there would be 2^32 steps or more; choose fewer", train.epochs);
             return Err(Error::config("train.epochs", what));
         }
-        Ok(Train {
-            dropout: Some(train.dropout.unwrap_or_else(|| preset::dropout_for(rows))),
-            decay: Some(train.decay.unwrap_or_else(|| preset::decay_for(rows))),
-            batch: Some(batch),
-            batches_per_epoch: Some(batches),
-            ..train.clone()
-        })
+        Ok(resolved)
     }
 }
 

@@ -311,10 +311,7 @@ pub(crate) fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
 pub(crate) fn complete(run: &Path, config: &mut Config) {
     if let Some(rows) = manifest::rows(&run.join(MANIFEST)) {
         let Config { model, train, .. } = config;
-        let batch = *train.batch.get_or_insert_with(|| preset::batch_for(rows.train_rows, model.kind, model.coupling));
-        train.dropout.get_or_insert_with(|| preset::dropout_for(rows.train_rows));
-        train.decay.get_or_insert_with(|| preset::decay_for(rows.train_rows));
-        train.batches_per_epoch.get_or_insert(rows.train_rows / batch);
+        preset::complete(train, rows.train_rows, rows.test_rows > 0, model.kind, model.coupling);
     }
 }
 

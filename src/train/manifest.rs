@@ -96,6 +96,8 @@ pub(super) struct Rows {
     pub(super) fingerprint: String,
     /// [`DataFacts::train_rows`].
     pub(super) train_rows: u64,
+    /// [`DataFacts::test_rows`].
+    pub(super) test_rows: u64,
 }
 
 /// The rows of a manifest's run, where it can be read.

@@ -16,6 +16,7 @@ pub struct TrainConfig {
     noise: Option<f64>,
     dropout: Option<f64>,
     weight_decay: Option<f64>,
+    cycles: Option<u64>,
     average: Option<f64>,
     clip_norm: Option<f64>,
     patience: Option<u64>,
@@ -26,7 +27,7 @@ pub struct TrainConfig {
 }
 
 impl TrainConfig {
-    /// Passes over the training rows. 60 of splines; 400 of affine couplings, at most.
+    /// Epochs: passes over the training rows, or several of small tables. 60 of splines; 400 of affine couplings, at most.
     pub fn epochs(mut self, epochs: u64) -> Self {
         self.epochs = Some(epochs);
         self
@@ -60,6 +61,13 @@ impl TrainConfig {
     /// Decoupled decay of the weight matrices, times the rate. By the number of rows.
     pub fn weight_decay(mut self, decay: f64) -> Self {
         self.weight_decay = Some(decay);
+        self
+    }
+
+    /// Falls of the learning rate in all; each begins from the best model so far, with a ninth of the weight decay of the
+    /// one before. 2 of small tables, of which validation rows then say how much decay is good; else 1.
+    pub fn cycles(mut self, cycles: u64) -> Self {
+        self.cycles = Some(cycles);
         self
     }
 
@@ -137,6 +145,7 @@ impl TrainConfig {
         train.batch = self.batch.or(train.batch);
         train.dropout = self.dropout.or(train.dropout);
         train.decay = self.weight_decay.or(train.decay);
+        train.cycles = self.cycles.or(train.cycles);
         train.validate().map_err(as_argument)?;
         Ok(train)
     }

@@ -202,11 +202,30 @@ impl<'a> TrainingLoop<'a> {
         rate * self.retries.factor()
     }
 
-    /// Updates since Adam's moments were zero. Its bias correction counts these, and not those before a cool-down or a
-    /// retry.
+    /// Updates since Adam's moments were zero. Its bias correction counts these, and not those before a cycle, a cool-down or
+    /// a retry.
     fn updates(&self) -> u64 {
-        let cooled = self.cooldown.map_or(0, |cooldown| cooldown.start * self.batches);
-        self.position.step - cooled.max(self.retries.step)
+        let start =
+            self.cooldown.map_or_else(|| self.schedule.start_of(self.position.epoch), |cooldown| cooldown.start);
+        self.position.step - (start * self.batches).max(self.retries.step)
+    }
+
+    /// The optimiser with the decay of the cycle; of a cool-down, with that of the cycle that it went back to.
+    fn relaxed(&self) -> Adam {
+        let epoch = self.cooldown.map_or(self.position.epoch, |cooldown| cooldown.from.saturating_sub(1));
+        let relax = Train::RELAX.powf(self.schedule.cycle(epoch) as f64);
+        Adam { decay: (f64::from(self.adam.decay) * relax) as f32, ..self.adam }
+    }
+
+    /// Whether the held-out rows are scored better after the epoch that ends than after any before. A cycle of less decay
+    /// has to be clearly better than the one before: of few rows the least of many losses is a lucky one.
+    fn is_best(&self, test_loss: f64) -> bool {
+        /// Nats per column.
+        const CLEARLY: f64 = 0.02;
+        let cycle = |epoch| self.schedule.cycle(epoch);
+        let relaxed = self.best.as_ref().is_some_and(|best| cycle(best.epoch - 1) < cycle(self.position.epoch));
+        let margin = if relaxed { CLEARLY * self.data.row_columns() as f64 } else { 0.0 };
+        Best::is_beaten(self.best.as_ref(), test_loss + margin)
     }
 
     /// Whether all batches of the epoch are done, so that [`TrainingLoop::finish_epoch`] is due.
@@ -244,7 +263,7 @@ impl<'a> TrainingLoop<'a> {
             dropout: Dropout::parts(self.settings.dropout.unwrap_or(0.0) as f32),
             seed: self.settings.seed,
             step: step as u32,
-            adam: self.adam.step(self.rate(), self.updates() + 1),
+            adam: self.relaxed().step(self.rate(), self.updates() + 1),
         };
         let order = (self.ordered != Some(epoch)).then(|| {
             let count = (self.batches * self.batch) as usize;
@@ -301,7 +320,7 @@ impl<'a> TrainingLoop<'a> {
     pub(crate) fn finish_epoch(&mut self) -> Result<EpochReport> {
         let test = self.score()?;
         if let Some((test_loss, ll)) = test
-            && Best::is_beaten(self.best.as_ref(), test_loss)
+            && self.is_best(test_loss)
         {
             let weights = match self.settings.goes_back() {
                 true => self.model()?,
@@ -332,6 +351,14 @@ impl<'a> TrainingLoop<'a> {
             self.cooldown = Some(due);
             if let Some(best) = &self.best {
                 self.begin_from(&best.weights)?;
+            }
+        }
+        let epoch = self.position.epoch;
+        let begins_cycle = epoch < self.settings.epochs && epoch > 0 && self.schedule.start_of(epoch) == epoch;
+        if begins_cycle && self.cooldown.is_none() {
+            match self.best.as_ref().filter(|best| !best.weights.is_empty()) {
+                Some(best) => self.begin_from(&best.weights)?,
+                None => self.begin_from(&self.model()?)?,
             }
         }
         self.remember()?;

@@ -33,11 +33,9 @@ fn columns_of_any_name_have_bounds() {
     let mut again = Layers::new();
     again.toml(&config.to_toml().unwrap(), Path::new("c.toml")).unwrap();
     assert_eq!(again.resolve().unwrap().columns, config.columns);
-    for (wrong, what) in [
-        ("columns.a.lower=x", "a number"),
-        ("columns.a.lower=inf", "finite"),
-        ("columns.a.least=0", "columns.a.least"),
-    ] {
+    for (wrong, what) in
+        [("columns.a.lower=x", "a number"), ("columns.a.lower=inf", "finite"), ("columns.a.least=0", "columns.a.least")]
+    {
         assert!(message(&[wrong]).contains(what), "{}", message(&[wrong]));
     }
     assert!(message(&["columns.a.lower=2", "columns.a.upper=2"]).contains("no room"));

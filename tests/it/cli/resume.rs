@@ -215,6 +215,38 @@ fn a_terminal_that_is_closed_is_no_matter_under_nohup() {
     assert_same(&place, "kept");
 }
 
+/// Killed before and after the rate rises anew: the second cycle begins from the best model, with less decay.
+#[cfg(unix)]
+#[test]
+fn a_training_of_two_cycles_ends_with_the_same_bits() {
+    let place = Place::new();
+    place.table("table.csv", 400, 5);
+    let train = "train table.csv --device cpu --threads 2 --set model.width=8 --set model.blocks=2 --epochs 40 \
+                 --set run.checkpoint_every=7";
+    place.line(&format!("{train} --out whole")).good();
+    let lines = metrics(&place, "whole");
+    let rate = |line: &String| line.rsplit(',').next().and_then(|rate| rate.parse::<f64>().ok()).expect("a rate");
+    let rates: Vec<f64> = lines[1..].iter().map(rate).collect();
+    let falls = rates.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert_eq!((rates.len(), falls), (40, 38), "{rates:?}");
+    assert!(rates[20] > 100.0 * rates[19], "{rates:?}");
+    // Without less decay it would be another model.
+    place.line(&format!("{train} --set train.cycles=1 --out one")).good();
+    assert!(place.read("whole/model.safetensors") != place.read("one/model.safetensors"));
+
+    let batches = manifest(&place, "whole")["step"].as_u64().unwrap() / 40;
+    let mut line = format!("{train} --out killed");
+    for until in [15 * batches, 20 * batches, 25 * batches] {
+        let mut child = place.spawn(&line);
+        wait_for("checkpoints", || newest_step(&place, "killed") >= Some(until) || child.try_wait().unwrap().is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line = "train --resume killed".into();
+    }
+    place.line(&line).good();
+    assert_same(&place, "killed");
+}
+
 /// A training that stops early: many epochs at a high rate for few rows, without dropout to hold it back.
 const OVERFIT: &str = "train table.csv --device cpu --threads 2 --set model.coupling=affine --set model.width=40 \
                        --set model.blocks=2 --epochs 2000 --set train.noise=0 --set train.cooldown=0 \
