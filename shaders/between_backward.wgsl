@@ -50,7 +50,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         for (var column = group; column < launch.columns; column += 32u) {
             let x = arena[(launch.x + column) * stride + quad];
             let g = arena[(launch.d_to + column) * stride + quad];
-            let chain = chain_at(launch.chains, column);
+            let chain = chain_at(launch.chains + column * CHAIN_WORDS);
             arena[(launch.d_x + column) * stride + quad] = couple_back(chain, x, g, d_log_det, st, d_st);
         }
     }

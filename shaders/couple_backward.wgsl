@@ -21,7 +21,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let x = arena[(launch.x + id.y) * stride + quad];
     let g = arena[(launch.d_to + id.y) * stride + quad];
     let d_log_det = arena[launch.d_log_det * stride + quad];
-    let chain = chain_at(launch.chains, id.y);
+    let chain = chain_at(launch.chains + id.y * CHAIN_WORDS);
     let st = launch.st * stride + quad;
     let d_st = launch.d_st * stride + quad;
     arena[(launch.d_x + id.y) * stride + quad] = couple_back(chain, x, g, d_log_det, st, d_st);

@@ -56,7 +56,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         for (var column = group; column < launch.columns; column += 16u) {
             let x = arena[(launch.x + column) * stride + wanted];
             let g = arena[(launch.d_z + column) * stride + wanted];
-            let chain = chain_at(launch.chains, column);
+            let chain = chain_at(launch.chains + column * CHAIN_WORDS);
             let st = launch.st * stride + wanted;
             let d_st = launch.d_st * stride + wanted;
             arena[(launch.d_x + column) * stride + wanted] = couple_back(chain, x, g, d_log_det, st, d_st);

@@ -44,7 +44,7 @@ fn half_panel(at: u32, first: u32, length: u32) -> u32 {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let pack = launch.packs + (launch.first + wg.x) * NARROW_WORDS;
+    let pack = launch.packs + (launch.first + wg.x) * NARROW_PACK_WORDS;
     let lane = thread % QUADS;
     let group = thread / QUADS;
     let stride = launch.tile.stride;
@@ -58,8 +58,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     if (begin >= end && added) { return; }
     let goes_on = added || slice_first < tile_first;
 
-    let works = group < tables[pack + 1u];
-    let item = part_at(tables[pack], min(group, tables[pack + 1u] - 1u));
+    let parts = narrow_pack_hidden(pack);
+    let works = group < list_count(parts);
+    let item = part_at(list_begin(parts) + min(group, list_count(parts) - 1u) * PART_WORDS);
     let place = place_at(item.place);
     let front = place.front * PITCH + lane;
     let rear = place.rear * PITCH + lane;
@@ -71,10 +72,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         let net = net_at(place.node, which);
         let left = net.hidden - item.first;
         let copy = slice * launch.length;
-        let middle = block_at(pack + 2u, thread, which, copy);
-        let outer = block_at(pack + 4u, thread, which, copy);
+        let middle = block_at(narrow_pack_middle(pack), thread, which, copy);
+        let outer = block_at(narrow_pack_outer(pack), thread, which, copy);
         let last = outer.layer == 2u;
-        let bias = biases_at(pack + 6u, thread, which, copy);
+        let bias = biases_at(narrow_pack_biases(pack), thread, which, copy);
         var d_middle = zero_block();
         var d_outer = zero_block();
         var d_bias = vec3<f32>();
@@ -87,15 +88,16 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             let quad = base + lane;
             let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
             let inside = quad < end;
-            for (var i = group; i < tables[pack + 9u]; i += THREADS / QUADS) {
-                let source = tables[pack + 8u] + i * SOURCE_WORDS;
+            let sources = narrow_pack_sources(pack);
+            for (var i = group; i < list_count(sources); i += THREADS / QUADS) {
+                let source = list_begin(sources) + i * SOURCE_WORDS;
                 var first = launch.x;
-                if (tables[source + 1u] == 1u) { first = launch.d_st; }
-                if (tables[source + 1u] == 2u) { first = launch.given; }
-                let row = first + tables[source + 2u] + which * tables[source + 3u];
+                if (source_kind(source) == OF_D_ST) { first = launch.d_st; }
+                if (source_kind(source) == OF_GIVEN) { first = launch.given; }
+                let row = first + source_row(source) + which * source_step(source);
                 var v = vec4<f32>();
                 if (inside) { v = select(v, arena[row * stride + quad], exists); }
-                act[tables[source] * PITCH + lane] = v;
+                act[source_to(source) * PITCH + lane] = v;
             }
             workgroupBarrier();
             var hidden = zero_four();
@@ -156,8 +158,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
 // What the networks send to the columns they read, four at a time.
 fn send(pack: u32, group: u32, lane: u32, which: u32, quad: u32) {
     let stride = launch.tile.stride;
-    for (var i = group; i < tables[pack + 11u]; i += THREADS / QUADS) {
-        let upper = part_at(tables[pack + 10u], i);
+    let parts = narrow_pack_upper(pack);
+    for (var i = group; i < list_count(parts); i += THREADS / QUADS) {
+        let upper = part_at(list_begin(parts) + i * PART_WORDS);
         let place = place_at(upper.place);
         let net = net_at(place.node, which);
         let count = net.upper - upper.first;

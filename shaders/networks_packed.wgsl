@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let kept = live && number / NETWORKS < launch.kept;
 
     let works = group < pack.hidden_count;
-    let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));
+    let item = item_at(pack.hidden + min(group, pack.hidden_count - 1u) * ITEM_WORDS);
     let net = net_at(item.node, which);
     let left = net.hidden - item.first;
     let rows = item.row * QUADS + lane;
@@ -57,7 +57,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     workgroupBarrier();
     // Few outputs: four for each group, so that more of the groups have some.
     for (var i = group; i < pack.outs_count; i += THREADS / QUADS) {
-        let out = item_at(pack.outs, i);
+        let out = item_at(pack.outs + i * ITEM_WORDS);
         let owner = net_at(out.node, which);
         let panel = owner.panel.z + (out.first / 8u) * panel_length(owner.hidden) + (out.first / 4u) % 2u;
         let four = add_act_four(biases_four(panel), panel + 2u, out.row * QUADS + lane, QUADS, owner.hidden);

@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let quad = min(wanted, launch.tile.quads - 1u);
     let stride = launch.tile.stride;
     let works = group < pack.hidden_count;
-    let item = item_at(pack.hidden, min(group, pack.hidden_count - 1u));
+    let item = item_at(pack.hidden + min(group, pack.hidden_count - 1u) * ITEM_WORDS);
     let rows = item.row * QUADS + lane;
     let own = rows + item.first * QUADS;
     for (var which = 0u; which < NETWORKS; which++) {
@@ -57,7 +57,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             if (works) { keep_eight(sum, own, QUADS, left); }
             workgroupBarrier();
             for (var i = group; i < pack.upper_count; i += THREADS / QUADS) {
-                let upper = item_at(pack.upper, i);
+                let upper = item_at(pack.upper + i * ITEM_WORDS);
                 let owner = net_at(upper.node, which);
                 let slot = (launch.slots + owner.slot + upper.first) * stride + quad;
                 // What this very thread left there for the network before.

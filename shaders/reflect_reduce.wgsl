@@ -1,7 +1,7 @@
 // First part of the gradient of the reflections: G = dQ of every mixing, summed over the slices in fixed order, into
 // the near room. Workgroup: 256 elements; grid (elements, mixings).
 struct Launch {
-    mixes: u32,  // where the mixings begin in the tables: dim, Q, vectors
+    mixes: u32,  // where the mixings begin in the tables
     first: u32,  // number of the first mixing of this dispatch
     room: u32,   // where in scratch the room of this dispatch begins: two matrices per mixing
     slices: u32,
@@ -14,13 +14,13 @@ var<immediate> launch: Launch;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let mix = launch.mixes + (launch.first + wg.y) * 3u;
-    let n = tables[mix];
+    let mix = launch.mixes + (launch.first + wg.y) * MIXING_WORDS;
+    let n = mixing_dim(mix);
     let i = wg.x * 256u + thread;
     if (i >= n * n) { return; }
     var sum = 0.0;
     for (var s = 0u; s < launch.slices; s++) {
-        sum += partials[s * launch.length + tables[mix + 1u] + i];
+        sum += partials[s * launch.length + mixing_q(mix) + i];
     }
     scratch[launch.room + wg.y * 2u * n * n + i] = sum;
 }

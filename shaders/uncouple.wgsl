@@ -11,5 +11,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let stride = launch.tile.stride;
     let st = launch.st * stride + quad;
     let value = arena[(launch.input + id.y) * stride + quad];
-    arena[(launch.x + id.y) * stride + quad] = uncouple_column(chain_at(launch.chains, id.y), value, st);
+    let chain = chain_at(launch.chains + id.y * CHAIN_WORDS);
+    arena[(launch.x + id.y) * stride + quad] = uncouple_column(chain, value, st);
 }

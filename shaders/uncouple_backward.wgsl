@@ -20,7 +20,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let stride = launch.tile.stride;
     let d_x = arena[(launch.d_x + id.y) * stride + quad];
     let d_input = (launch.d_input + id.y) * stride + quad;
-    let chain = chain_at(launch.chains, id.y);
+    let chain = chain_at(launch.chains + id.y * CHAIN_WORDS);
     if (chain.count == 0u) {
         arena[d_input] = d_x;
         return;
@@ -28,5 +28,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let st = launch.st * stride + quad;
     let d_st = launch.d_st * stride + quad;
     let x = arena[(launch.x + id.y) * stride + quad];
-    arena[d_input] = uncouple_back(link_at(chain, 0u), x, d_x, st, d_st);
+    arena[d_input] = uncouple_back(link_at(chain.links), x, d_x, st, d_st);
 }

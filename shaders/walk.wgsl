@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let group = thread / 8u;
     let stride = launch.tile.stride;
     for (var i = 0u; i < launch.count; i++) {
-        let node = launch.nodes + tables[launch.walk + i] * NODE_WORDS;
+        let node = launch.nodes + visit_node(launch.walk + i * VISIT_WORDS) * NODE_WORDS;
         let net = net_at(node, group % NETWORKS);
         let x = (launch.x + net.upper_first) * stride + quad;
         let h0 = (launch.hidden0 + net.hidden_first) * stride + quad;
@@ -50,7 +50,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
                 let column = first.lower_first + c;
                 let at = (launch.x + column) * stride + quad;
                 let link = Link(first.st + c * per_column, first.outputs);
-                let chain = chain_at(launch.chains, column);
+                let chain = chain_at(launch.chains + column * CHAIN_WORDS);
                 arena[at] = uncouple_node(chain, link, arena[at], launch.st * stride + quad);
             }
         }

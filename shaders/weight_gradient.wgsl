@@ -29,9 +29,6 @@ var<immediate> launch: Launch;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 
-// A weight tile; mirrors `tables::JOB`.
-const JOB_WORDS: u32 = 10u;
-
 // Four quads of 16 rows for each of the four weight tiles; a row takes 5, so that threads that read different rows meet
 // different banks.
 var<workgroup> left: array<vec4<f32>, 320>;
@@ -83,21 +80,21 @@ fn save_four(w: Weights, o: u32, k: u32, sum: vec4<f32>) {
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let number = (launch.first + wg.x) * 4u + thread / 16u;
     let exists = number < launch.count;
-    let job = launch.jobs + min(number, launch.count - 1u) * JOB_WORDS;
-    let layer = tables[job];
-    let n_out = tables[job + 3u];
-    let n_in = tables[job + 4u];
+    let job = launch.jobs + min(number, launch.count - 1u) * WEIGHT_TILE_WORDS;
+    let layer = weight_tile_layer(job);
+    let n_out = weight_tile_n_out(job);
+    let n_in = weight_tile_n_in(job);
     let slice = launch.tile.first / 4u / launch.tile.slice + wg.y;
-    let w = Weights(slice * launch.length, tables[job + 5u], n_out, n_in);
-    let o0 = tables[job + 7u];
-    let k0 = tables[job + 8u];
-    let columns = tables[job + 9u];
+    let w = Weights(slice * launch.length, weight_tile_weight(job), n_out, n_in);
+    let o0 = weight_tile_output(job);
+    let k0 = weight_tile_input(job);
+    let columns = weight_tile_columns(job);
     var left_row = launch.left0;
     var right_row = launch.right0;
     if (layer == 1u) { left_row = launch.left1; right_row = launch.right1; }
     if (layer == 2u) { left_row = launch.left2; right_row = launch.right2; }
-    left_row += tables[job + 1u];
-    right_row += tables[job + 2u];
+    left_row += weight_tile_left(job);
+    right_row += weight_tile_right(job);
 
     // Row i of the result is output a + 4 i, component j input b + 4 j; the bias is that of output a + 4 b.
     let a = (thread % 16u) / 4u;
@@ -105,8 +102,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let o = o0 + a;
     let k = k0 + b;
     var bias_at = NONE;
-    if (k0 == 0u && tables[job + 6u] != NONE && o + 4u * b < n_out) {
-        bias_at = w.copy + tables[job + 6u] + o + 4u * b;
+    if (k0 == 0u && weight_tile_bias(job) != NONE && o + 4u * b < n_out) {
+        bias_at = w.copy + weight_tile_bias(job) + o + 4u * b;
     }
     var sum0 = vec4<f32>();
     var sum1 = vec4<f32>();

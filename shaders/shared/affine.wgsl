@@ -18,7 +18,7 @@ fn couple_column(chain: Chain, start: Through, st: u32) -> Through {
     let stride = launch.tile.stride;
     var now = start;
     for (var i = 0u; i < chain.count; i++) {
-        let link = link_at(chain, i);
+        let link = link_at(chain.links + i * LINK_WORDS);
         let log_scale = sigma(arena[st + link.first * stride]);
         now.v = fma(now.v, exponential(log_scale), arena[st + (link.first + link.step) * stride]);
         now.log_det += log_scale;
@@ -35,7 +35,7 @@ fn uncouple(link: Link, v: vec4<f32>, st: u32) -> vec4<f32> {
 fn uncouple_column(chain: Chain, value: vec4<f32>, st: u32) -> vec4<f32> {
     var v = value;
     for (var left = chain.count; left > 0u; left--) {
-        v = uncouple(link_at(chain, left - 1u), v, st);
+        v = uncouple(link_at(chain.links + (left - 1u) * LINK_WORDS), v, st);
     }
     return v;
 }
@@ -61,7 +61,7 @@ fn couple_back(chain: Chain, x: vec4<f32>, g: vec4<f32>, d_log_det: vec4<f32>, s
     let stride = launch.tile.stride;
     var v = x;
     for (var i = 0u; i < chain.count; i++) {
-        let link = link_at(chain, i);
+        let link = link_at(chain.links + i * LINK_WORDS);
         let s = link.first * stride;
         let t = (link.first + link.step) * stride;
         let e = exponential(sigma(arena[st + s]));
@@ -71,7 +71,7 @@ fn couple_back(chain: Chain, x: vec4<f32>, g: vec4<f32>, d_log_det: vec4<f32>, s
     }
     var back = g;
     for (var left = chain.count; left > 0u; left--) {
-        let link = link_at(chain, left - 1u);
+        let link = link_at(chain.links + (left - 1u) * LINK_WORDS);
         let s = link.first * stride;
         let t = (link.first + link.step) * stride;
         let through = back * arena[d_st + t];

@@ -18,7 +18,7 @@ fn parameter(chain: Chain, st: u32, number: u32) -> vec4<f32> {
     let stride = launch.tile.stride;
     var sum = vec4<f32>();
     for (var i = 0u; i < chain.count; i++) {
-        let link = link_at(chain, i);
+        let link = link_at(chain.links + i * LINK_WORDS);
         sum += arena[st + (link.first + number * link.step) * stride];
     }
     return sum;

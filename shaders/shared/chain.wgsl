@@ -9,28 +9,6 @@
 //
 // In them `st` and `d_st` are the arena indices of the first rows for this quad. Needs the binding `tables`.
 
-struct Chain {
-    links: u32, // where the links begin in the tables, that of the deepest node first
-    count: u32,
-    sum: u32,   // where parameters are summed, the row of the gradient of the first one
-}
-
-fn chain_at(chains: u32, column: u32) -> Chain {
-    let at = chains + 3u * column;
-    return Chain(tables[at], tables[at + 1u], tables[at + 2u]);
-}
-
-// What a node has for the column.
-struct Link {
-    first: u32, // row of the first parameter
-    step: u32,  // rows from one parameter to the next
-}
-
-fn link_at(chain: Chain, number: u32) -> Link {
-    let at = chain.links + 2u * number;
-    return Link(tables[at], tables[at + 1u]);
-}
-
 struct Through {
     v: vec4<f32>,
     log_det: vec4<f32>,

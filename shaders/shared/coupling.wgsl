@@ -15,7 +15,7 @@ fn couple_columns(c: Coupling, quad: u32, group: u32) -> vec4<f32> {
     var log_det = vec4<f32>();
     for (var column = group; column < c.columns; column += 16u) {
         let start = Through(arena[(c.x + column) * stride + quad], log_det);
-        let end = couple_column(chain_at(c.chains, column), start, c.st * stride + quad);
+        let end = couple_column(chain_at(c.chains + column * CHAIN_WORDS), start, c.st * stride + quad);
         log_det = end.log_det;
         arena[(c.to + column) * stride + quad] = end.v;
     }

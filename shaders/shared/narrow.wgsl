@@ -1,34 +1,8 @@
-// The tables of `narrow_backward.wgsl`, and gradients of weights in registers. Mirrors `narrow.rs`.
+// Gradients of the weights of narrow networks in registers, for `narrow_backward.wgsl`. Needs the binding `tables`.
 
-// A pack: where its lists begin and how long they are. Hidden outputs, blocks of the middle layer, blocks of the
-// others, biases, rows to fetch, columns read.
-const NARROW_WORDS: u32 = 12u;
-// A row to fetch: where to, 0: of x, 1: of d_st, 2: of the conditions, its number for the first network, how much
-// further it is for the second.
-const SOURCE_WORDS: u32 = 4u;
-
-// Four outputs, hidden outputs or columns of a node.
-struct Part {
-    place: u32,
-    first: u32,
-}
-
-fn part_at(list: u32, number: u32) -> Part {
-    return Part(tables[list + 2u * number], tables[list + 2u * number + 1u]);
-}
-
-// A node's rows in workgroup memory.
-struct Place {
-    node: u32, // where its words begin
-    front: u32,
-    rear: u32,
-    inputs: u32,
-    outs: u32,
-}
-
-fn place_at(at: u32) -> Place {
-    return Place(tables[at], tables[at + 1u], tables[at + 2u], tables[at + 3u], tables[at + 4u]);
-}
+// What a row to fetch is of, if it is not of x: of the gradient of `st`, of the conditions.
+const OF_D_ST: u32 = 1u;
+const OF_GIVEN: u32 = 2u;
 
 // 4 x 4 weights of a layer: outputs a, a + da, ..., inputs b, b + db, ...
 struct Block {
@@ -45,18 +19,18 @@ struct Block {
     weight: u32, // where the gradients are
 }
 
-// Block `number` of the list whose head is at `head`; one that is not there is not live.
-fn block_at(head: u32, number: u32, which: u32, copy: u32) -> Block {
-    let count = tables[head + 1u];
+// Block `number` of a list; one that is not there is not live.
+fn block_at(list: u32, number: u32, which: u32, copy: u32) -> Block {
+    let count = list_count(list);
     if (number >= count) { return Block(false, 0u, 0u, 0u, 0u, 0u, 1u, 1u, 0u, 0u, 0u); }
-    let at = tables[head] + number * 4u;
-    let place = place_at(tables[at]);
-    let layer = tables[at + 1u];
-    let a = tables[at + 2u];
-    let b = tables[at + 3u];
-    let inputs = tables[place.node + 1u] + tables[place.node + 2u];
-    let hidden = tables[place.node + 5u];
-    let outputs = tables[place.node + 6u];
+    let at = list_begin(list) + number * WEIGHT_BLOCK_WORDS;
+    let place = place_at(weight_block_place(at));
+    let layer = weight_block_layer(at);
+    let a = weight_block_output(at);
+    let b = weight_block_input(at);
+    let inputs = node_upper(place.node) + node_given(place.node);
+    let hidden = node_hidden(place.node);
+    let outputs = node_outputs(place.node);
     let n_out = select(hidden, outputs, layer == 2u);
     let n_in = select(hidden, inputs, layer == 0u);
     var left = place.front;
@@ -74,7 +48,7 @@ fn block_at(head: u32, number: u32, which: u32, copy: u32) -> Block {
         (n_in + 3u) / 4u,
         n_out,
         n_in,
-        copy + tables[place.node + NODE_OFFSETS + 6u * which + layer],
+        copy + offsets_weight(node_offsets(place.node, which), layer),
     );
 }
 
@@ -148,22 +122,22 @@ struct Biases {
     at: vec3<u32>,
 }
 
-// Number `number` of the list whose head is at `head`: output `first` of all three layers, as far as they have one.
-fn biases_at(head: u32, number: u32, which: u32, copy: u32) -> Biases {
+// Number `number` of a list: output `first` of all three layers, as far as they have one.
+fn biases_at(list: u32, number: u32, which: u32, copy: u32) -> Biases {
     var biases = Biases(vec3<u32>(NONE), vec3<u32>(NONE));
-    if (number >= tables[head + 1u]) { return biases; }
-    let part = part_at(tables[head], number);
+    if (number >= list_count(list)) { return biases; }
+    let part = part_at(list_begin(list) + number * PART_WORDS);
     let place = place_at(part.place);
-    let offsets = place.node + NODE_OFFSETS + 3u + 6u * which;
-    if (part.first < tables[place.node + 5u]) {
+    let offsets = node_offsets(place.node, which);
+    if (part.first < node_hidden(place.node)) {
         biases.rows.x = (place.front + part.first) * PITCH;
         biases.rows.y = (place.rear + part.first) * PITCH;
-        biases.at.x = copy + tables[offsets] + part.first;
-        biases.at.y = copy + tables[offsets + 1u] + part.first;
+        biases.at.x = copy + offsets_bias(offsets, 0u) + part.first;
+        biases.at.y = copy + offsets_bias(offsets, 1u) + part.first;
     }
-    if (part.first < tables[place.node + 6u]) {
+    if (part.first < node_outputs(place.node)) {
         biases.rows.z = (place.outs + part.first) * PITCH;
-        biases.at.z = copy + tables[offsets + 2u] + part.first;
+        biases.at.z = copy + offsets_bias(offsets, 2u) + part.first;
     }
     return biases;
 }

@@ -1,11 +1,7 @@
-// A network of a coupling node, read from the tables; mirrors `tables::NODE`. Needs the binding `tables`.
+// A network of a coupling node, read from the tables. Needs the binding `tables`.
 
 // Networks of a node: one or two.
 override NETWORKS: u32 = 2u;
-const NODE_WORDS: u32 = 36u;
-// Where in a node's words its panels begin, and the offsets of its weights and biases: six words for each network.
-const NODE_PANELS: u32 = 12u;
-const NODE_OFFSETS: u32 = 24u;
 
 struct Net {
     upper_first: u32,   // first column read
@@ -29,25 +25,25 @@ fn panel_length(n_in: u32) -> u32 {
     return 2u + 2u * n_in;
 }
 
-// Network `which` (of two, 0: s, 1: t) of the node whose words begin at `at`.
+// Network `which` (of two, 0: s, 1: t) of the node that begins at `at`.
 fn net_at(at: u32, which: u32) -> Net {
-    let hidden = tables[at + 5u];
-    let outputs = tables[at + 6u];
-    let w = at + NODE_PANELS + 6u * which;
+    let hidden = node_hidden(at);
+    let outputs = node_outputs(at);
+    let panels = node_panels(at, which);
     return Net(
-        tables[at],
-        tables[at + 1u],
-        tables[at + 2u],
-        tables[at + 3u],
-        tables[at + 4u],
+        node_upper_first(at),
+        node_upper(at),
+        node_given(at),
+        node_lower_first(at),
+        node_lower(at),
         hidden,
         outputs,
-        tables[at + 7u] + which * outputs,
-        tables[at + 8u] + which * outputs,
-        tables[at + 9u] + which * hidden,
-        tables[at + 10u],
-        tables[at + 11u] + 2u * which * hidden,
-        vec3<u32>(tables[w], tables[w + 1u], tables[w + 2u]),
-        vec3<u32>(tables[w + 3u], tables[w + 4u], tables[w + 5u]),
+        node_st(at) + which * outputs,
+        node_sum(at) + which * outputs,
+        node_hidden_first(at) + which * hidden,
+        node_slot(at),
+        node_dropout(at) + 2u * which * hidden,
+        vec3<u32>(panels_forward(panels, 0u), panels_forward(panels, 1u), panels_forward(panels, 2u)),
+        vec3<u32>(panels_back(panels, 0u), panels_back(panels, 1u), panels_back(panels, 2u)),
     );
 }

@@ -5,7 +5,7 @@
 // WY representation", 1992). The backward pass needs C = R^-T U, too; rows of A and C are rotated 2 u_i / |u_i|^2. A
 // vector of zeros reflects nothing: its rows of A and C are zero.
 struct Launch {
-    mixes: u32,   // where the mixings begin in the tables: dim, Q, vectors
+    mixes: u32,   // where the mixings begin in the tables
     first: u32,   // number of the first mixing of this dispatch
     derived: u32, // where in the weights the first Q of all begins
     room: u32,    // where in scratch the room of this dispatch begins: two matrices per mixing
@@ -26,11 +26,11 @@ struct Reflections {
 
 // Number `y` of this dispatch.
 fn reflections_of(y: u32) -> Reflections {
-    let mix = launch.mixes + (launch.first + y) * 3u;
-    let n = tables[mix];
-    let q = tables[mix + 1u];
+    let mix = launch.mixes + (launch.first + y) * MIXING_WORDS;
+    let n = mixing_dim(mix);
+    let q = mixing_q(mix);
     // A and C stay from the forward to the backward pass: two matrices for each Q.
     let a = 2u * (q - launch.derived);
     let near = launch.room + y * 2u * n * n;
-    return Reflections(n, q, tables[mix + 2u], a, a + n * n, near, near + n * n);
+    return Reflections(n, q, mixing_vectors(mix), a, a + n * n, near, near + n * n);
 }

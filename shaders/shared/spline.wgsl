@@ -93,7 +93,7 @@ fn uncouple_column(chain: Chain, value: vec4<f32>, st: u32) -> vec4<f32> {
 
 // The deepest node of a column comes last on the walk; then all its parameters are there.
 fn uncouple_node(chain: Chain, own: Link, value: vec4<f32>, st: u32) -> vec4<f32> {
-    if (link_at(chain, 0u).first != own.first) { return value; }
+    if (link_at(chain.links).first != own.first) { return value; }
     return uncouple_column(chain, value, st);
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Five folders, each of which uses those before it alone:
 //!
-//! - `kernels`: text of the shaders, what each of them is told (`launch`), and the variants of which pipelines are
-//!   made, with the part of a shader that belongs to a model's couplings (`transform`).
+//! - `kernels`: text of the shaders, what each of them is told (`launch`) and reads of a model (`records`), and the
+//!   variants of which pipelines are made, with the part of a shader that belongs to a model's couplings (`transform`).
 //! - `layout`: plain data. `tables` turns a plan into the array that kernels read, of `nodes`, weight tiles (`jobs`)
 //!   and lists of nodes that share a workgroup (`packs`, `narrow`); `panels` puts its weights into the order in which
 //!   they are read.

@@ -3,5 +3,6 @@
 
 pub(crate) mod extras;
 pub(crate) mod launch;
+pub(crate) mod records;
 pub(crate) mod shader;
 pub(crate) mod transform;

@@ -8,6 +8,7 @@ use naga::{AddressSpace, StorageAccess};
 
 #[cfg(test)]
 use super::launch::{self, Launch};
+use super::records;
 use super::transform::ColumnMaps;
 use crate::error::{Error, Result};
 
@@ -268,6 +269,7 @@ impl Variant {
             text.push('\n');
             text.push_str(maps.text());
         }
+        text.push_str(&records::accessors(&text));
         match passing {
             Passing::Immediate => text,
             Passing::Buffer => text.replace("var<immediate> launch", "@group(1) @binding(0) var<storage, read> launch"),

@@ -1,12 +1,9 @@
 //! Weight tiles: the jobs of `shaders/weight_gradient.wgsl`.
 
 use crate::engine::gpu::kernels::launch::NONE;
+use crate::engine::gpu::kernels::records::{Record, WeightTile};
 use crate::plan::Node;
 
-/// Words of a weight tile: layer, first row of the outputs' gradients and of the inputs, n_out, n_in, offsets of
-/// weights and biases, first output, first input, number of inputs before the conditions. Read by
-/// `shaders/weight_gradient.wgsl`.
-pub(crate) const JOB: usize = 10;
 /// Outputs and inputs of one weight tile.
 pub(crate) const JOB_SIZE: u32 = 16;
 /// Weight tiles of one workgroup.
@@ -59,8 +56,7 @@ pub(crate) fn push_jobs(words: &mut Vec<u32>, product: &Product, weight: u32, bi
     for (o0, k0) in steps(n_out, 2 * JOB_SIZE).flat_map(|o| steps(inputs, 2 * JOB_SIZE).map(move |k| (o, k))) {
         for (o, k) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(i, j)| (o0 + i * JOB_SIZE, k0 + j * JOB_SIZE)) {
             if o < n_out && k < inputs {
-                let job: [u32; JOB] = [layer, left, right, n_out, n_in, weight, bias, o, k, columns];
-                words.extend(job);
+                WeightTile { layer, left, right, n_out, n_in, weight, bias, output: o, input: k, columns }.push(words);
                 count += 1;
             }
         }

@@ -12,8 +12,8 @@
 
 use std::ops::Range;
 
-use super::nodes::NODE;
 use super::workgroup::{WARP, Workgroup};
+use crate::engine::gpu::kernels::records::{self, NarrowPack, Part, Place, Record, Source, WeightBlock, push_list};
 use crate::engine::gpu::kernels::shader::PackShape;
 use crate::plan::{Node, Stage};
 
@@ -28,12 +28,10 @@ const THREADS: u32 = 256;
 const ROW_BYTES: u32 = 16 * (QUADS + 1);
 /// Rows past the last that a block of weights may read and not use.
 const SLACK: u32 = 3;
-/// Words of a pack; see `shaders/shared/narrow.wgsl`.
-pub(crate) const NARROW: usize = 12;
-/// Words of a row to fetch.
-pub(crate) const SOURCE: usize = 4;
-/// Words of a block of weights.
-const BLOCK: usize = 4;
+/// Of what a row to fetch is; see `shaders/shared/narrow.wgsl`.
+const OF_X: u32 = 0;
+pub(crate) const OF_D_ST: u32 = 1;
+pub(crate) const OF_GIVEN: u32 = 2;
 /// Most bytes of hidden activations that the narrow nodes of a stage keep from the forward to the backward pass, where
 /// it was not measured which is faster. Bounds memory; estimated, no GPU measured yet: to and fro they take 0.2 ms on a
 /// H100.
@@ -43,7 +41,7 @@ const MOST_KEPT: u64 = 128 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Narrow {
     pub(crate) shape: PackShape,
-    /// Where they begin: [`NARROW`] words each.
+    /// Where they begin, as [`NarrowPack`].
     pub(crate) at: u32,
     /// Number of packs.
     pub(crate) count: u32,
@@ -123,52 +121,56 @@ pub(crate) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     if packs.is_empty() {
         return None;
     }
-    let heads: Vec<u32> = packs.iter().flat_map(|pack| push_pack(words, stage, nodes, pack.clone())).collect();
-    let at = words.len() as u32;
-    words.extend(heads);
+    let heads: Vec<NarrowPack> = packs.iter().map(|pack| push_pack(words, stage, nodes, pack.clone())).collect();
+    let at = push_list(words, heads).begin;
     let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
     let hidden_rows = stage.nodes[first..].iter().map(|node| 2 * node.nets.len() as u32 * node.hidden).sum();
     let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
     Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows })
 }
 
-/// Writes the lists of a pack; returns its words.
-fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>) -> [u32; NARROW] {
+/// Writes the lists of a pack; returns where they are.
+fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>) -> NarrowPack {
     let of_pack = &stage.nodes[pack.clone()];
     let sum = |f: fn(&Node) -> u32| of_pack.iter().map(f).sum::<u32>();
-    let (hidden, all_inputs) = (sum(|n| n.hidden), sum(Node::inputs));
+    let (all_hidden, all_inputs) = (sum(|n| n.hidden), sum(Node::inputs));
     // Rows in workgroup memory: fronts, rears, inputs, outputs.
-    let (mut front, mut inputs, mut outs) = (0, 2 * hidden, 2 * hidden + all_inputs);
-    let mut lists: [Vec<u32>; 6] = Default::default();
-    let [items, middle, outer, biases, sources, uppers] = &mut lists;
+    let (mut front, mut inputs, mut outs) = (0, 2 * all_hidden, 2 * all_hidden + all_inputs);
+    let [mut hidden, mut biases, mut upper] = <[Vec<Part>; 3]>::default();
+    let [mut middle, mut outer] = <[Vec<WeightBlock>; 2]>::default();
+    let mut sources = Vec::new();
     for (node, i) in of_pack.iter().zip(pack) {
-        let place = words.len() as u32;
-        words.extend([nodes + (i * NODE) as u32, front, hidden + front, inputs, outs]);
-        let parts = |count: u32| (0..count).step_by(4).flat_map(|first| [place, first]).collect::<Vec<u32>>();
-        items.extend(parts(node.hidden));
-        uppers.extend(parts(node.upper));
-        biases.extend((0..node.hidden.max(node.outputs)).flat_map(|i| [place, i]));
+        let at = nodes + (i * records::Node::WORDS) as u32;
+        let place = Place { node: at, front, rear: all_hidden + front, inputs, outs }.push(words);
+        let parts = |count: u32| (0..count).step_by(4).map(move |first| Part { place, first });
+        hidden.extend(parts(node.hidden));
+        upper.extend(parts(node.upper));
+        biases.extend((0..node.hidden.max(node.outputs)).map(|first| Part { place, first }));
         // Blocks of one layer: those side by side have the same outputs.
         let blocks = |layer: u32, n_out: u32, n_in: u32| {
             let n = n_in.div_ceil(4);
-            (0..n_out.div_ceil(4) * n).flat_map(move |i| [place, layer, i / n, i % n]).collect::<Vec<u32>>()
+            (0..n_out.div_ceil(4) * n).map(move |i| WeightBlock { place, layer, output: i / n, input: i % n })
         };
         middle.extend(blocks(1, node.hidden, node.hidden));
         outer.extend(blocks(0, node.hidden, node.inputs()));
         outer.extend(blocks(2, node.outputs, node.hidden));
-        sources.extend((0..node.upper).flat_map(|c| [inputs + c, 0, node.upper_first + c, 0]));
-        sources.extend((0..node.given).flat_map(|c| [inputs + node.upper + c, 2, c, 0]));
-        sources.extend((0..node.outputs).flat_map(|c| [outs + c, 1, node.sum + c, node.outputs]));
+        let given = inputs + node.upper;
+        let source = |to: u32, kind: u32, row: u32, step: u32| Source { to, kind, row, step };
+        sources.extend((0..node.upper).map(|c| source(inputs + c, OF_X, node.upper_first + c, 0)));
+        sources.extend((0..node.given).map(|c| source(given + c, OF_GIVEN, c, 0)));
+        sources.extend((0..node.outputs).map(|c| source(outs + c, OF_D_ST, node.sum + c, node.outputs)));
         front += node.hidden;
         inputs += node.inputs();
         outs += node.outputs;
     }
-    let mut head = [0; NARROW];
-    for ((list, size), head) in lists.iter().zip([2, BLOCK, BLOCK, 2, SOURCE, 2]).zip(head.chunks_mut(2)) {
-        head.copy_from_slice(&[words.len() as u32, (list.len() / size) as u32]);
-        words.extend(list);
+    NarrowPack {
+        hidden: push_list(words, hidden),
+        middle: push_list(words, middle),
+        outer: push_list(words, outer),
+        biases: push_list(words, biases),
+        sources: push_list(words, sources),
+        upper: push_list(words, upper),
     }
-    head
 }
 
 #[cfg(test)]

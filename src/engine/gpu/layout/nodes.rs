@@ -1,26 +1,38 @@
 //! The nodes of a stage as kernels know them.
 
 use super::panels::NetPanels;
+use crate::engine::gpu::kernels::records::{self, Offsets, Panels, Record};
 use crate::plan::Stage;
 
-/// Words of a node: columns and conditions read, columns transformed, hidden width, outputs of a network, rows in the
-/// stage's buffers, number of the first counter of dropout; for each of up to two networks where the panels of the
-/// three layers begin and the transposed ones; for each six offsets of weights and biases. Read by
-/// `shaders/shared/net.wgsl`.
-pub(crate) const NODE: usize = 36;
 /// Writes the nodes of a stage; returns where they begin. `counters`: number of the stage's first counter of dropout.
 pub(crate) fn push_nodes(words: &mut Vec<u32>, stage: &Stage, nets: &[Vec<NetPanels>], counters: u32) -> u32 {
-    let nodes = words.len() as u32;
+    let at = words.len() as u32;
     for (node, nets) in stage.nodes.iter().zip(nets) {
-        words.extend([node.upper_first, node.upper, node.given, node.lower_first, node.lower]);
-        words.extend([node.hidden, node.outputs, node.st, node.sum, node.hidden_first, node.slot]);
-        words.push(counters + 2 * node.hidden_first);
-        let panels = nets.iter().flat_map(|net| [net.forward, net.back]).flatten();
-        let offsets = node.nets.iter().flat_map(|net| [net.weight, net.bias]).flatten();
-        // Zeros where there is no second network.
-        words.extend(panels.chain(std::iter::repeat(0)).take(2 * 6));
-        words.extend(offsets.chain(std::iter::repeat(0)).take(2 * 6));
+        // Zeros if there is no second network.
+        let (mut panels, mut offsets) = <([Panels; 2], [Offsets; 2])>::default();
+        for (panels, net) in panels.iter_mut().zip(nets) {
+            *panels = Panels { forward: net.forward, back: net.back };
+        }
+        for (offsets, net) in offsets.iter_mut().zip(node.nets.iter()) {
+            *offsets = Offsets { weight: net.weight, bias: net.bias };
+        }
+        let record = records::Node {
+            upper_first: node.upper_first,
+            upper: node.upper,
+            given: node.given,
+            lower_first: node.lower_first,
+            lower: node.lower,
+            hidden: node.hidden,
+            outputs: node.outputs,
+            st: node.st,
+            sum: node.sum,
+            hidden_first: node.hidden_first,
+            slot: node.slot,
+            dropout: counters + 2 * node.hidden_first,
+            panels,
+            offsets,
+        };
+        record.push(words);
     }
-    debug_assert_eq!(words.len() - nodes as usize, NODE * stage.nodes.len());
-    nodes
+    at
 }

@@ -12,17 +12,12 @@
 //! them, and the threads of a warp read at most four different vec4 at once.
 
 use super::narrow::wide_nodes;
-use super::nodes::NODE;
 use super::panels::PANEL;
 use super::workgroup::{WARP, Workgroup};
+use crate::engine::gpu::kernels::records::{self, Item, Pack, Record, push_list};
 use crate::engine::gpu::kernels::shader::PackShape;
 use crate::plan::Stage;
 
-/// Words of a pack in the tables: begin and number of its items, for hidden outputs, outputs and columns read. Read by
-/// `shaders/shared/packs.wgsl`.
-pub(crate) const PACK: usize = 6;
-/// Words of an item: where the node's words begin, first output or input, the node's first row in workgroup memory.
-pub(crate) const ITEM: usize = 3;
 /// Outputs of the last layer that an item has.
 const OUTPUTS: u32 = 4;
 /// Hidden rows to which narrow nodes are packed.
@@ -34,7 +29,7 @@ const QUADS: [u32; 3] = [16, 8, 4];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packs {
     pub(crate) shape: PackShape,
-    /// Where they begin: [`PACK`] words each.
+    /// Where they begin, as [`Pack`].
     pub(crate) at: u32,
     /// Number of packs.
     pub(crate) count: u32,
@@ -103,28 +98,32 @@ fn push_shape(
     workgroup: Workgroup,
 ) -> Packs {
     let (mut most_rows, mut most_groups) = (0, 0);
-    let mut heads = Vec::with_capacity(packs.len() * PACK);
+    let mut heads = Vec::with_capacity(packs.len());
     for pack in packs {
-        let mut items: [Vec<u32>; 3] = Default::default();
+        let mut items: [Vec<Item>; 3] = Default::default();
         let mut row = 0;
         for (node, i) in stage.nodes[pack.clone()].iter().zip(pack.clone()) {
-            let at = nodes + (i * NODE) as u32;
+            let at = nodes + (i * records::Node::WORDS) as u32;
             for (list, (count, step)) in
                 items.iter_mut().zip([(node.hidden, PANEL), (node.outputs, OUTPUTS), (node.upper, PANEL)])
             {
-                list.extend((0..count).step_by(step as usize).flat_map(|first| [at, first, row]));
+                list.extend((0..count).step_by(step as usize).map(|first| Item { node: at, first, row }));
             }
             row += node.hidden;
         }
         most_rows = most_rows.max(row);
-        most_groups = most_groups.max((items[0].len() / ITEM) as u32);
-        for list in &items {
-            heads.extend([words.len() as u32, (list.len() / ITEM) as u32]);
-            words.extend(list);
-        }
+        most_groups = most_groups.max(items[0].len() as u32);
+        let [hidden, outs, upper] = items.map(|list| push_list(words, list));
+        heads.push(Pack {
+            hidden: hidden.begin,
+            hidden_count: hidden.count,
+            outs: outs.begin,
+            outs_count: outs.count,
+            upper: upper.begin,
+            upper_count: upper.count,
+        });
     }
-    let at = words.len() as u32;
-    words.extend(heads);
+    let at = push_list(words, heads).begin;
     let threads = (most_groups * quads).next_multiple_of(WARP).min(workgroup.threads / quads * quads);
     Packs { shape: PackShape { quads, threads, rows: most_rows }, at, count: packs.len() as u32, wide: 0 }
 }
@@ -132,6 +131,7 @@ fn push_shape(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::gpu::kernels::records::read;
     use crate::plan::{Plan, Spec};
 
     /// WebGPU's defaults, llvmpipe, NVIDIA.
@@ -154,14 +154,14 @@ mod tests {
                         threads <= workgroup.threads && threads % quads == 0 && rows * quads * 16 <= workgroup.bytes
                     );
                     let mut seen = vec![0; stage.hidden_rows as usize];
-                    for pack in words[packs.at as usize..].chunks(PACK).take(packs.count as usize) {
-                        assert!(pack[1] * quads <= threads);
+                    for pack in read::<Pack>(&words, packs.at, packs.count) {
+                        assert!(pack.hidden_count * quads <= threads);
                         let mut taken = vec![0; rows as usize];
-                        for item in words[pack[0] as usize..].chunks(ITEM).take(pack[1] as usize) {
-                            let node = &stage.nodes[item[0] as usize / NODE];
-                            for i in item[1]..(item[1] + PANEL).min(node.hidden) {
+                        for item in read::<Item>(&words, pack.hidden, pack.hidden_count) {
+                            let node = &stage.nodes[item.node as usize / records::Node::WORDS];
+                            for i in item.first..(item.first + PANEL).min(node.hidden) {
                                 seen[(node.hidden_first + i) as usize] += 1;
-                                taken[(item[2] + i) as usize] += 1;
+                                taken[(item.row + i) as usize] += 1;
                             }
                         }
                         assert!(taken.iter().all(|&owners| owners <= 1), "N = {dim}");

@@ -7,12 +7,13 @@ use super::packs::{Packs, push_packs};
 use super::panels::{NetPanels, Panels};
 use super::workgroup::Workgroup;
 use crate::engine::gpu::kernels::launch::NONE;
+use crate::engine::gpu::kernels::records::{Chain, Link, List, Mixing, Record, Slot, Visit, push_list};
 use crate::plan::{Plan, Stage};
 
 /// Where the tables of a stage begin.
 #[derive(Clone, Debug)]
 pub(crate) struct StageTables {
-    /// [`NODE`](super::nodes::NODE) words per node.
+    /// As [`Node`](crate::engine::gpu::kernels::records::Node).
     pub(crate) nodes: u32,
     /// Number of nodes.
     pub(crate) node_count: u32,
@@ -22,14 +23,13 @@ pub(crate) struct StageTables {
     pub(crate) narrow: Option<Narrow>,
     /// Number of nodes before them.
     pub(crate) wide: u32,
-    /// Order of the inverse walk, one word per node.
+    /// Order of the inverse walk, as [`Visit`].
     pub(crate) walk: u32,
-    /// Three words per column: where its links begin, their number, the first row of the sums of parameters, if there
-    /// are any. A link is two words: the row of the first parameter, and rows to the next.
+    /// As [`Chain`], one for each column.
     pub(crate) chains: u32,
-    /// Two words per column: where its list of slot rows begins, and its length.
+    /// As [`List`] of [`Slot`], one for each column.
     pub(crate) slots: u32,
-    /// [`JOB`](super::jobs::JOB) words per weight tile.
+    /// As [`WeightTile`](crate::engine::gpu::kernels::records::WeightTile).
     pub(crate) jobs: u32,
     /// Number of weight tiles.
     pub(crate) job_count: u32,
@@ -57,7 +57,7 @@ pub(crate) struct Tables {
     pub(crate) stages: Vec<StageTables>,
     /// By mixing.
     pub(crate) mixes: Vec<MixTables>,
-    /// Three words per mixing: dimension, offset of Q, offset of the reflections (0 where there are none).
+    /// As [`Mixing`].
     pub(crate) mix_list: u32,
 }
 
@@ -89,7 +89,7 @@ impl Tables {
             .collect();
         let mix_list = words.len() as u32;
         for mix in plan.mixes() {
-            words.extend([mix.dim, mix.q, mix.reflections.unwrap_or(0)]);
+            Mixing { dim: mix.dim, q: mix.q, vectors: mix.reflections.unwrap_or(0) }.push(&mut words);
         }
         // A binding must not be empty.
         words.push(0);
@@ -106,10 +106,9 @@ fn stage_tables(
     words: &mut Vec<u32>,
 ) -> StageTables {
     let nodes = push_nodes(words, stage, nets, counters);
-    let walk = words.len() as u32;
-    words.extend(&stage.walk);
+    let walk = push_list(words, stage.walk.iter().map(|&node| Visit { node }).collect()).begin;
     let chains = push_chains(words, stage);
-    let slots = push_lists(words, &stage.slots, |&row| vec![row]);
+    let slots = push_slots(words, stage);
     let jobs = words.len() as u32;
     let jobs_of: Vec<u32> = stage.nodes.iter().map(|node| push_node_jobs(words, node)).collect();
     let wide = wide_nodes(stage, workgroup);
@@ -132,36 +131,30 @@ fn stage_tables(
     }
 }
 
-/// Writes a heading of (begin, length, row of the first sum) per column, then the links; returns where the heading
-/// begins.
+/// Writes the links of every column, and after them the chains; returns where these begin.
 fn push_chains(words: &mut Vec<u32>, stage: &Stage) -> u32 {
-    let heading = words.len();
-    words.resize(heading + 3 * stage.chains.len(), 0);
+    let mut chains = Vec::with_capacity(stage.chains.len());
     for (column, links) in stage.chains.iter().enumerate() {
+        let links = links.iter().map(|link| Link { first: link.first, step: link.step }).collect();
+        let List { begin, count } = push_list(words, links);
         let sum = stage.sums.get(column).copied().flatten().unwrap_or_default();
-        let head = [words.len() as u32, links.len() as u32, sum];
-        words[heading + 3 * column..][..3].copy_from_slice(&head);
-        words.extend(links.iter().flat_map(|link| [link.first, link.step]));
+        chains.push(Chain { links: begin, count, sum });
     }
-    heading as u32
+    push_list(words, chains).begin
 }
 
-/// Writes a heading of (begin, length) per list, then the lists; returns where the heading begins.
-fn push_lists<T>(words: &mut Vec<u32>, lists: &[Vec<T>], item: impl Fn(&T) -> Vec<u32>) -> u32 {
-    let heading = words.len();
-    words.resize(heading + 2 * lists.len(), 0);
-    for (column, list) in lists.iter().enumerate() {
-        words[heading + 2 * column] = words.len() as u32;
-        words[heading + 2 * column + 1] = list.len() as u32;
-        words.extend(list.iter().flat_map(&item));
-    }
-    heading as u32
+/// Writes the slots of every column, and after them where they are; returns where this begins.
+fn push_slots(words: &mut Vec<u32>, stage: &Stage) -> u32 {
+    let slots = |rows: &Vec<u32>| rows.iter().map(|&row| Slot { row }).collect();
+    let lists = stage.slots.iter().map(|rows| push_list(words, slots(rows))).collect();
+    push_list(words, lists).begin
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::gpu::layout::jobs::{JOB, JOB_SIZE};
+    use crate::engine::gpu::kernels::records::{WeightTile, read};
+    use crate::engine::gpu::layout::jobs::JOB_SIZE;
     use crate::plan::{Kind, Mixing, Spec};
 
     fn specs() -> Vec<Spec> {
@@ -184,8 +177,8 @@ mod tests {
             let stages = plan.blocks.iter().flat_map(|block| &tables.stages[block.stages.clone()]);
             let lists = stages.map(|s| (s.jobs, s.job_count));
             for (jobs, count) in lists.chain(tables.mixes.iter().map(|m| (m.jobs, m.job_count))) {
-                for job in tables.words[jobs as usize..].chunks(JOB).take(count as usize) {
-                    let &[_, _, _, n_out, n_in, weight, bias, o0, k0, split] = job else { unreachable!() };
+                for tile in read::<WeightTile>(&tables.words, jobs, count) {
+                    let WeightTile { n_out, n_in, weight, bias, output: o0, input: k0, columns: split, .. } = tile;
                     assert!(split == n_in || split + spec.given() == n_in, "{split} of {n_in}");
                     for o in o0..n_out.min(o0 + JOB_SIZE) {
                         for k in k0..n_in.min(k0 + JOB_SIZE) {

@@ -6,7 +6,7 @@ use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{ShaderStage, TypeInner};
 
 use crate::engine::gpu::kernels::extras;
-use crate::engine::gpu::layout::{jobs, narrow, nodes, packs};
+use crate::engine::gpu::layout::narrow;
 use crate::rng::Stream;
 
 use crate::plan::{Spec, Spline, Transform};
@@ -173,15 +173,11 @@ fn constants_mirror_the_host() {
             ref other => panic!("{name}: {other:?}"),
         }
     };
-    assert_eq!(constant(Kernel::Networks, "NODE_WORDS"), nodes::NODE);
     assert_eq!(constant(Kernel::Gather, "STREAM_NOISE"), Stream::Noise as usize);
     assert_eq!(constant(Kernel::Normal, "STREAM_LATENT"), Stream::Latent as usize);
     assert_eq!(constant(Kernel::Networks, "STREAM_DROPOUT"), Stream::Dropout as usize);
-    assert_eq!(constant(Kernel::WeightGradient, "JOB_WORDS"), jobs::JOB);
-    assert_eq!(constant(Kernel::NetworksPacked, "PACK_WORDS"), packs::PACK);
-    assert_eq!(constant(Kernel::NetworksPacked, "ITEM_WORDS"), packs::ITEM);
-    assert_eq!(constant(Kernel::NarrowBackward, "NARROW_WORDS"), narrow::NARROW);
-    assert_eq!(constant(Kernel::NarrowBackward, "SOURCE_WORDS"), narrow::SOURCE);
+    assert_eq!(constant(Kernel::NarrowBackward, "OF_D_ST"), narrow::OF_D_ST as usize);
+    assert_eq!(constant(Kernel::NarrowBackward, "OF_GIVEN"), narrow::OF_GIVEN as usize);
     assert_eq!(constant(Kernel::Adam, "NONE"), launch::NONE as usize);
     assert_eq!(constant(Kernel::ReflectFew, "MOST"), launch::FEW_COLUMNS as usize);
     assert_eq!(constant(Kernel::Adam, "EXTRA_AVERAGES"), extras::AVERAGES as usize);
