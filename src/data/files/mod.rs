@@ -86,7 +86,7 @@ impl Table {
 
 fn read(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
     match Format::read_of(path)? {
-        Format::Npy => npy::read_chosen(path, choice),
+        Format::Npy => npy::read_chosen(path, settings, choice),
         Format::Csv => text::read_chosen(path, settings, choice),
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::precision::Precision;
 use super::source::{ALL, Choice, narrow, open_regular};
+use super::text::{ALL_MISSING, TextSettings, left_out_note};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -44,19 +45,35 @@ pub(in crate::data) struct Item {
 
 /// Reads a one- or two-dimensional array. One dimension makes one column. Names are absent.
 pub(crate) fn read_npy(path: &Path) -> Result<Table> {
-    read_chosen(path, ALL)
+    read_chosen(path, &TextSettings::default(), ALL)
 }
 
-/// As [`read_npy`], some columns of it.
-pub(super) fn read_chosen(path: &Path, choice: Choice<'_>) -> Result<Table> {
+/// As [`read_npy`], some columns of it. Of the settings only what stands for a missing value is of any use.
+pub(super) fn read_chosen(path: &Path, settings: &TextSettings, choice: Choice<'_>) -> Result<Table> {
     let (file, length) = open_regular(path)?;
     let mut input = BufReader::with_capacity(CHUNK, file);
     let header = read_header(&mut input, length, path)?;
     let chosen = choice(&[], header.dim)?.unwrap_or_else(|| (0..header.dim).collect());
-    let (values, precision) = read_values(&mut input, &header, &chosen, path)?;
+    let (mut values, precision) = read_values(&mut input, &header, &chosen, settings, path)?;
     let numbers = chosen.iter().map(|column| column + 1).collect();
+    let left_out = remove_missing(&mut values, chosen.len());
+    if values.is_empty() {
+        return Err(Error::format(path, ALL_MISSING));
+    }
     precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
-    Ok(Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse()).with_file_numbers(numbers))
+    let table = Table::new(Vec::new(), chosen.len(), values)?;
+    let assumed = left_out_note(left_out, header.rows).into_iter().collect();
+    Ok(table.with_coarse(precision.coarse()).with_file_numbers(numbers).with_assumed(assumed, left_out))
+}
+
+/// Removes the rows that hold a NaN, which stands for a missing value; returns their number.
+fn remove_missing(values: &mut Vec<f32>, dim: usize) -> usize {
+    let is_missing = |row: &[f32]| row.iter().any(|v| v.is_nan());
+    let left_out = values.chunks_exact(dim).filter(|row| is_missing(row)).count();
+    if left_out > 0 {
+        *values = values.chunks_exact(dim).filter(|row| !is_missing(row)).flatten().copied().collect();
+    }
+    left_out
 }
 
 /// An array that is in memory, of one or two dimensions: its values and the number of its columns. Errors are those of
@@ -131,11 +148,20 @@ fn read_header(input: &mut impl Read, length: u64, path: &Path) -> Result<Header
     Ok(Header { item, fortran, rows: size(rows)?, dim: size(dim)? })
 }
 
-/// The values of the chosen columns, row by row.
-fn read_values(input: &mut impl Read, header: &Header, chosen: &[usize], path: &Path) -> Result<(Vec<f32>, Precision)> {
+/// The values of the chosen columns, row by row; NaN if one is missing.
+fn read_values(
+    input: &mut impl Read,
+    header: &Header,
+    chosen: &[usize],
+    settings: &TextSettings,
+    path: &Path,
+) -> Result<(Vec<f32>, Precision)> {
     let mut precision = Precision::new(chosen.len());
     let is_wide = header.item.size > 2;
     let values = read_as(input, header, chosen, path, |place, exact| {
+        if settings.is_missing_number(exact) {
+            return Ok(f32::NAN);
+        }
         let value = narrow(exact)?;
         if is_wide {
             precision.add(place, exact, value);
