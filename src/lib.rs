@@ -72,7 +72,7 @@
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | `optim`, [`train`] | Adam and its schedule; data sets, trainer, checkpoints, run folder |
 //! | [`filter`] | filtering over time: a system, and the methods that follow it |
-//! | `eval`, `diagnose`, `report`, `bench` | metrics, tests of what can be trusted, pictures, timing |
+//! | `eval`, `diagnose`, `report`, `bench` | metrics, tests of what can be trusted, pictures and pages, timing |
 //! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
 //!
 //! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names

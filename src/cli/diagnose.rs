@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use serde::Serialize;
 
 use crate::atomic::{Overwrite, write_atomic};
-use crate::diagnose::model::{Effort, Numbers, against, diagnose};
+use crate::diagnose::model::{Effort, Numbers, Uniformly, against, diagnose};
 use crate::diagnose::uniform::Bands;
-use crate::diagnose::{Diagnosis, LEVEL};
+use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, p_value, verdict};
 use crate::plan::Kind;
 use crate::printable::printable;
-use crate::report::{Uniform, grouped, uniformity};
+use crate::report::{Uniform, correlation_map, grouped, uniformity};
+use crate::train::folder::{self, picture};
 use crate::train::run;
 use crate::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
 use super::judged_rows::JudgedRows;
 use super::logging::BARS;
-use super::{Done, model, output, trust};
+use super::{Done, model, output, report, trust};
 
 const AFTER_HELP: &str = "\
 Every test holds for a model that is right; its p-value is the chance of a deviation as large. Of a model with
@@ -31,7 +31,8 @@ rows can be told apart. Several tests at once are corrected for (Holm).
 
 Of many rows every model is found wrong: no model is exact. What was found tells whether it matters.
 
-RUN/diagnosis (or --out) gets diagnostics.json and calibration.png and .svg.
+RUN/diagnosis (or --out) gets diagnostics.json and pictures: calibration of ranks, latents of columns of z, and
+latent_correlation of these with each other and with conditions. RUN/report.html is written anew (not with --out).
 
 Examples:
   hintflow diagnose runs/posterior
@@ -45,6 +46,8 @@ const FAILED: u8 = 5;
 const BAND: f64 = 1.0 - LEVEL;
 /// Most panels of a picture.
 const PANELS: usize = 24;
+/// Most columns of a map of correlations; of more nothing can be seen.
+const MOST_CORRELATED: usize = 60;
 
 /// Test whether posteriors and densities can be trusted, on rows that the model was not trained on
 #[derive(Args)]
@@ -87,27 +90,11 @@ pub(super) struct Diagnose {
     /// Print diagnostics.json
     #[arg(long)]
     json: bool,
+    /// Leave RUN/report.html as it is
+    #[arg(long)]
+    no_report: bool,
     #[command(flatten)]
     device: DeviceArgs,
-}
-
-/// What diagnostics.json holds.
-#[derive(Serialize)]
-struct Report<'a> {
-    model: String,
-    rows: usize,
-    rows_of: &'a str,
-    samples: usize,
-    #[serde(skip)]
-    is_conditional: bool,
-    seed: u64,
-    level: f64,
-    /// The share of the training's observations that are as unusual as the one that was named.
-    #[serde(rename = "observations_as_unusual")]
-    observation: Option<f64>,
-    verdict: String,
-    #[serde(flatten)]
-    diagnosis: &'a Diagnosis,
 }
 
 impl Diagnose {
@@ -146,29 +133,33 @@ impl Diagnose {
             let test = against(&flow, observed, reference, self.seed)?;
             diagnosis = Diagnosis::of(diagnosis.tests.into_iter().chain([test]).collect());
         }
-        let level = LEVEL;
-        let report = Report {
+        let is_conditional = flow.spec().kind != Kind::Flow;
+        let found = Diagnostics {
             model: self.run.display().to_string(),
+            model_sha256: Some(fingerprint(&folder::model_of(&self.run)?)?),
             rows: count,
-            rows_of: &rows.of,
-            samples: if flow.spec().kind == Kind::Flow { count } else { self.samples },
-            is_conditional: flow.spec().kind != Kind::Flow,
+            rows_of: rows.of,
+            samples: if is_conditional { self.samples } else { count },
             seed: self.seed,
-            level,
+            level: LEVEL,
             observation: compared.as_ref().and_then(|compared| compared.usual),
-            verdict: verdict(&diagnosis, level, count),
-            diagnosis: &diagnosis,
+            verdict: verdict(&diagnosis, LEVEL, count),
+            diagnosis,
         };
-        let json = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
-        let folder = self.out.clone().or_else(|| self.run.is_dir().then(|| self.run.join("diagnosis")));
+        let json = serde_json::to_string_pretty(&found).map_err(std::io::Error::from)?;
+        let of_run = self.run.is_dir().then(|| folder::diagnosis_of(&self.run));
+        let folder = self.out.clone().or(of_run);
         if let Some(folder) = &folder {
-            write(folder, &report, &json, &numbers)?;
+            write(folder, &found, &json, &numbers)?;
         }
         match self.json {
             true => output::line(&json)?,
-            false => table(&report, folder.as_deref())?,
+            false => table(&found, is_conditional, folder.as_deref())?,
         }
-        Ok(if self.fail_below.is_some_and(|below| diagnosis.p_value < below) { FAILED } else { 0 })
+        if self.out.is_none() && self.run.is_dir() && !self.no_report {
+            report::write_beside(&self.run);
+        }
+        Ok(if self.fail_below.is_some_and(|below| found.diagnosis.p_value < below) { FAILED } else { 0 })
     }
 
     fn check(&self) -> Result<()> {
@@ -251,57 +242,38 @@ struct Compared {
 /// Rows of which tests say anything.
 const FEWEST: usize = 20;
 
-/// Fewer rows do not show faults of 0.3 standard deviations for certain.
-const FEW: usize = 300;
-
-/// Whether the model can be trusted, in a sentence.
-fn verdict(diagnosis: &Diagnosis, level: f64, rows: usize) -> String {
-    let rejected = diagnosis.rejected(level);
-    if rejected.is_empty() && rows < FEW {
-        return format!(
-            "nothing speaks against this model (smallest adjusted p-value {:.4}), but {rows} rows show only coarse faults: a \
-             shift by {:.1} standard deviations would hardly be seen; name a table of fresh rows",
-            diagnosis.p_value,
-            4.0 / (rows as f64).sqrt()
-        );
-    }
-    match rejected[..] {
-        [] => format!("nothing speaks against this model (smallest adjusted p-value {:.4})", diagnosis.p_value),
-        [only] => format!("1 test speaks against this model: {}: {}", only.name, only.says),
-        [first, ..] => {
-            format!(
-                "{} of {} tests speak against this model, most of all {}: {}",
-                rejected.len(),
-                diagnosis.tests.len(),
-                first.name,
-                first.says
-            )
-        }
-    }
-}
-
-fn write(folder: &Path, report: &Report<'_>, json: &str, numbers: &Numbers) -> Result<()> {
-    let Report { rows, level, diagnosis, .. } = *report;
+fn write(folder: &Path, found: &Diagnostics, json: &str, numbers: &Numbers) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
-    write_atomic(&folder.join("diagnostics.json"), Overwrite::Yes, |file| writeln!(file, "{json}"))?;
-    let all: Vec<Uniform> = numbers
-        .all
-        .iter()
-        .take(PANELS)
-        .map(|(place, name, numbers)| Uniform {
-            name: name.clone(),
-            numbers: numbers.clone(),
-            is_rejected: diagnosis.tests[*place].adjusted_p_value < level,
-        })
-        .collect();
-    let bands = Bands::simultaneous(rows, BAND);
-    let title = format!("Ranks of {} rows: share that is smaller, less what it should be", grouped(rows as u64));
-    uniformity(&folder.join("calibration"), &title, &all, BAND, |at| bands.shares(at))
+    write_atomic(&folder::diagnostics_in(folder), Overwrite::Yes, |file| writeln!(file, "{json}"))?;
+    let bands = Bands::simultaneous(found.rows, BAND);
+    let rows = grouped(found.rows as u64);
+    let parts = [
+        (picture::CALIBRATION, &numbers.ranks, format!("Ranks of {rows} rows")),
+        (picture::LATENTS, &numbers.latents, format!("Latent vectors of {rows} rows")),
+    ];
+    for (name, part, of) in parts.into_iter().filter(|(_, part, _)| !part.is_empty()) {
+        let panel = |numbers: &Uniformly| Uniform {
+            name: numbers.name.clone(),
+            numbers: numbers.numbers.clone(),
+            is_rejected: found.diagnosis.tests[numbers.test].adjusted_p_value < found.level,
+        };
+        let all: Vec<Uniform> = part.iter().take(PANELS).map(panel).collect();
+        let title = format!("{of}: share that is smaller, less what it should be");
+        uniformity(&folder.join(name), &title, &all, BAND, |at| bands.shares(at))?;
+    }
+    match &numbers.joint {
+        Some(joint) if joint.names.len() <= MOST_CORRELATED => {
+            let title = "Correlations of conditions and latent columns (z)";
+            let path = folder.join(picture::LATENT_CORRELATION);
+            correlation_map(&path, title, &joint.rows, joint.names.len(), &joint.names)
+        }
+        _ => Ok(()),
+    }
 }
 
-fn table(report: &Report<'_>, folder: Option<&Path>) -> std::io::Result<()> {
+fn table(report: &Diagnostics, is_conditional: bool, folder: Option<&Path>) -> std::io::Result<()> {
     let mut out = output::stdout();
-    let each = if report.is_conditional { " each" } else { "" };
+    let each = if is_conditional { " each" } else { "" };
     let of =
         format!("{} {}; {} samples{each}", grouped(report.rows as u64), report.rows_of, grouped(report.samples as u64));
     writeln!(out, "{}\n", printable(&of))?;
@@ -328,9 +300,4 @@ fn table(report: &Report<'_>, folder: Option<&Path>) -> std::io::Result<()> {
         writeln!(out, "{}", printable(&format!("written to {}", folder.display())))?;
     }
     output::finish(out)
-}
-
-/// A p-value with as many digits as matter.
-fn p_value(p: f64) -> String {
-    if p < 1e-4 { "< 0.0001".into() } else { format!("{p:.4}") }
 }

@@ -21,8 +21,10 @@ mod logging;
 mod model;
 mod out_of_memory;
 mod output;
+mod plot;
 mod progress;
 mod remedy;
+mod report;
 mod reproduce;
 mod sample;
 mod simulate;
@@ -83,6 +85,8 @@ enum Command {
     Check(check::Check),
     Diagnose(diagnose::Diagnose),
     Correct(correct::Correct),
+    Report(report::Report),
+    Plot(plot::Plot),
     Evaluate(evaluate::Evaluate),
     Reproduce(reproduce::Reproduce),
     Devices(devices::Devices),
@@ -142,6 +146,8 @@ fn run() -> ExitCode {
         Command::Check(command) => command.run(),
         Command::Diagnose(command) => command.run(quiet),
         Command::Correct(command) => command.run(),
+        Command::Report(command) => command.run(),
+        Command::Plot(command) => command.run(),
         Command::Evaluate(command) => command.run(quiet),
         Command::Reproduce(command) => command.run(quiet),
         Command::Devices(command) => command.run(),

@@ -1,6 +1,7 @@
 //! The course of a training on stderr: a bar on a terminal, plain lines otherwise.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::train::run::{Observer, Start};
@@ -21,11 +22,13 @@ pub(super) struct Shown {
     ll: Option<f64>,
     /// The columns of a table, or of a UCI data set, of whose rows the whole density is of interest.
     columns: Option<usize>,
+    /// The run folder, when it is known.
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Shown {
     pub(super) fn new(quiet: bool) -> Self {
-        Self { quiet, bar: None, last_line: None, ll: None, columns: None }
+        Self { quiet, bar: None, last_line: None, ll: None, columns: None, folder: None }
     }
 
     /// What is told of the last LL.
@@ -66,6 +69,7 @@ impl Observer for Shown {
     }
 
     fn started(&mut self, start: &Start<'_>) {
+        self.folder = Some(start.folder.into());
         let (spec, train) = (start.flow.spec(), &start.config.train);
         let info = start.flow.engine().info();
         let depth = spec.depth;
@@ -76,7 +80,7 @@ impl Observer for Shown {
             backend => tracing::info!("device: {} ({backend}, {})", info.name, info.kind),
         }
         tracing::info!(
-            "data:   {}, {} columns{}, {} training rows, {} held out",
+            "data:   {}, {} columns{}, {} training rows, {} held out{}",
             start.data.name,
             start.data.dim,
             match start.data.cond_dim {
@@ -85,7 +89,8 @@ impl Observer for Shown {
                 c => format!(" given {c} conditions"),
             },
             start.data.train_rows(),
-            start.data.test_rows()
+            start.data.test_rows(),
+            if self.columns.is_some() && start.data.notes.is_empty() { "; no problem found in them" } else { "" }
         );
         tracing::info!(
             "model:  {} parameters: {} blocks of width {}, recursion depth {depth}",

@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
 use crate::config::{Config, Given, Layers, Preset, keys};
+use crate::data::files::text::USUALLY_MISSING;
 use crate::data::uci::Uci;
 use crate::train::folder::RunFolder;
 use crate::train::run::{self, Options};
 use crate::{Error, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::device::{self, DeviceArgs};
 use super::progress::Shown;
-use super::{Done, density, interrupt, output};
+use super::{Done, density, interrupt, output, report};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -45,12 +46,16 @@ pub(super) struct Train {
     #[arg(value_name = "PRESET|DATA")]
     source: Option<String>,
     /// Go on with the run in this folder; data that has moved: with --set data.path=FILE or data.given=FILE
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "memory", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "given", "on_invalid", "config", "init", "out", "seed", "force", "epochs", "batch", "lr", "memory", "dry_run"])]
     resume: Option<PathBuf>,
 
     /// Conditions, for --set model.kind=hint or cinn: a table with as many rows, or columns of DATA by name or number
     #[arg(long, value_name = "FILE|LIST")]
     given: Option<String>,
+    /// Rows with a value that is missing, NaN or infinite: `drop` leaves them out and counts them (data.missing, with all that
+    /// usually stands for one), `stop` names the first [default: stop]
+    #[arg(long, value_name = "drop|stop")]
+    on_invalid: Option<OnInvalid>,
     /// Settings as TOML, for example the config.toml of an earlier run
     #[arg(long, value_name = "FILE", help_heading = "Settings")]
     config: Option<PathBuf>,
@@ -83,12 +88,24 @@ pub(super) struct Train {
     /// Use a run folder that is not empty; an earlier run in it is replaced, other files stay
     #[arg(long, help_heading = "Output")]
     force: bool,
+    /// Write no report.html at the end
+    #[arg(long, help_heading = "Output")]
+    no_report: bool,
     /// Read data and settings, print all settings, train nothing
     #[arg(long, help_heading = "Output")]
     dry_run: bool,
 
     #[command(flatten)]
     device: DeviceArgs,
+}
+
+/// What to do with rows that are no numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnInvalid {
+    /// Leave them out
+    Drop,
+    /// Name the first
+    Stop,
 }
 
 fn long_help() -> String {
@@ -136,6 +153,11 @@ impl Train {
             None => run::start(config, &engine, options, &mut shown),
         };
         shown.finish();
+        // A run that failed, or had nothing left to do, has a report, too.
+        let folder = shown.folder.clone().or(outcome.as_ref().ok().map(|outcome| outcome.folder.clone()));
+        if let Some(folder) = folder.filter(|_| !self.no_report) {
+            report::write_beside(&folder);
+        }
         let outcome = outcome?;
         let folder = outcome.folder.display();
         if !outcome.finished {
@@ -155,6 +177,19 @@ impl Train {
         }
         output::line(&folder.to_string())?;
         Ok(0)
+    }
+
+    /// What `--on-invalid` says of `data.missing`.
+    fn missing(&self, layers: &Layers) -> Result<Option<String>> {
+        match (self.on_invalid, layers.given("data.missing")) {
+            (None | Some(OnInvalid::Stop), None) | (None, Some(_)) => Ok(None),
+            (Some(OnInvalid::Drop), _) => Ok(Some(USUALLY_MISSING.join(","))),
+            (Some(OnInvalid::Stop), Some(missing)) => {
+                let what =
+                    format!("is `stop`, but data.missing is {missing}, which leaves out rows; give only one of them");
+                Err(Error::config("--on-invalid", what))
+            }
+        }
     }
 
     /// All settings that were given, by source.
@@ -192,6 +227,7 @@ impl Train {
         }
         let options = [
             ("data.given", self.given.clone(), "--given"),
+            ("data.missing", self.missing(&layers)?, "--on-invalid"),
             ("model.init", self.init.as_deref().map(text), "--init"),
             ("train.seed", self.seed.map(|v| v.to_string()), "--seed"),
             ("train.epochs", self.epochs.map(|v| v.to_string()), "--epochs"),

@@ -100,6 +100,10 @@ pub(crate) const KEYS: &[Key] = &[
         "how often a training that diverges goes back to its last good model, with half the rate from there on; 0: it fails",
     ),
     key(
+        "train.log",
+        "logs for other programs: \"jsonl\" (metrics.jsonl), \"tensorboard\" (events in tensorboard/), or both with a comma",
+    ),
+    key(
         "data.preset",
         "data set of the paper: \"lens\", \"cross\", simulated; \"power\", \"gas\", \"miniboone\", read from data.path",
     ),
@@ -117,7 +121,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("data.decimal", "before fractions in a text table: \"point\" or \"comma\"; default: found out"),
     key(
         "data.missing",
-        "what stands for a missing value in a text table: \"NA,-999,empty\"; rows that have one are left out; default: an error",
+        "what stands for a missing value: \"NA,-999,empty\"; rows that have one are left out; default: an error (--on-invalid)",
     ),
     key("data.standardize", "bring columns to mean 0 and deviation 1 inside the model"),
     key(
@@ -214,7 +218,7 @@ pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Columns, Given, Preset};
+    use super::super::{Columns, Given, Log, Logs, Preset};
     use super::*;
     use crate::data::columns::units::{Choice, ColumnSetting};
     use crate::data::files::text::{Decimal, Separator};
@@ -229,6 +233,7 @@ mod tests {
         (all.model.bins, all.model.half_width, all.model.min_slope) = (Some(8), Some(5.0), Some(0.001));
         all.model.init = Some("a".into());
         all.train.patience = 1;
+        all.train.log = Logs(vec![Log::Jsonl]);
         (all.train.dropout, all.train.decay, all.train.cycles) = (Some(0.1), Some(0.1), Some(1));
         all.model.init_sigma = Some(0.01);
         all.model.latent = Some(1);

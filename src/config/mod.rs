@@ -5,10 +5,12 @@
 //! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
 //! starting values: the paper's for a named data set, sensible ones for a table of any size.
 
+mod differences;
 mod given;
 mod inn;
 pub(crate) mod keys;
 mod layers;
+mod log;
 pub(crate) mod preset;
 mod validate;
 
@@ -19,8 +21,10 @@ use std::path::PathBuf;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub(crate) use differences::Difference;
 pub(crate) use given::Given;
 pub(crate) use layers::Layers;
+pub(crate) use log::{Log, Logs};
 pub(crate) use preset::Preset;
 pub(crate) use validate::MOST_THREADS;
 
@@ -183,6 +187,9 @@ pub(crate) struct Train {
     pub cooldown: u64,
     /// How often a training that diverges goes back to its last good model and on with half the rate, before it fails.
     pub retries: u64,
+    /// Logs for other programs.
+    #[serde(default, skip_serializing_if = "Logs::is_empty")]
+    pub log: Logs,
 }
 
 /// Which model a training leaves.
@@ -220,7 +227,7 @@ pub(crate) struct Data {
     /// What stands before the fractions of a text table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<Decimal>,
-    /// What stands for a missing value in a text table; rows that have one are left out. Absent: such a cell is an error.
+    /// What stands for a missing value; rows that have one are left out. Absent: such a cell is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Columns>,
     /// Whether columns are brought to mean 0 and deviation 1, as a part of the model.

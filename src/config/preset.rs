@@ -54,7 +54,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, CouplingKind, Data, Depth, Fall, Keep, Memory, Model, Run, ScaleKind, Train};
+use super::{Config, CouplingKind, Data, Depth, Fall, Keep, Logs, Memory, Model, Run, ScaleKind, Train};
 use crate::data::Shapes;
 use crate::data::shapes::lens::Outline;
 use crate::data::uci::Uci;
@@ -274,6 +274,7 @@ pub(crate) fn for_affine_tables() -> Config {
             patience: 40,
             cooldown: 10,
             retries: 3,
+            log: Logs::default(),
         },
         data: Data {
             preset: None,

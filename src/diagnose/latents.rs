@@ -43,11 +43,19 @@ fn of_column(column: usize, z: &[f64]) -> Test {
 fn of_norms(z: &[f32], columns: usize) -> Test {
     let mean = z.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>() / z.len().max(1) as f64;
     let says = format!("|z|^2 is {mean:.2} a column in the mean; right is 1");
-    Test::new("norm of the latent vector", Kind::Norm, mean, norm_p_value(z, columns), says)
+    Test::new(NORM, Kind::Norm, mean, norm_p_value(z, columns), says)
 }
+
+/// The name of the test of `|z|^2`.
+pub(super) const NORM: &str = "norm of the latent vector";
 
 /// The p-value of `|z|^2`, of at most some thousand rows.
 pub(crate) fn norm_p_value(z: &[f32], columns: usize) -> f64 {
+    p_value(&uniform_norms(z, columns))
+}
+
+/// `|z|^2` as numbers that are uniform if z is standard normal, of at most some thousand rows.
+pub(super) fn uniform_norms(z: &[f32], columns: usize) -> Vec<f64> {
     let square = |row: &[f32]| row.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
     let cdf = |square: f64| match square {
         s if s > 0.0 && s.is_finite() => gamma_lr(columns as f64 / 2.0, s / 2.0),
@@ -56,7 +64,7 @@ pub(crate) fn norm_p_value(z: &[f32], columns: usize) -> f64 {
     };
     let rows = z.len() / columns;
     let some = z.chunks_exact(columns).step_by(rows.div_ceil(MOST_NORMS).max(1));
-    p_value(&some.map(|row| cdf(square(row))).collect::<Vec<_>>())
+    some.map(|row| cdf(square(row))).collect()
 }
 
 /// The time of the test grows faster than the number of rows.

@@ -11,8 +11,10 @@
 //! | [`neighbours`] | how often the nearest neighbours of a sample are samples, too (a classifier two-sample test) |
 //! | [`uniform`] | the exact test, and bands for pictures |
 //!
-//! [`Diagnosis`] holds them together; several tests at once are corrected for by Holm's method.
+//! [`Diagnosis`] holds them together; several tests at once are corrected for by Holm's method. [`Diagnostics`] is what
+//! is written down of it.
 
+mod diagnostics;
 pub(crate) mod importance;
 pub(crate) mod latents;
 pub(crate) mod model;
@@ -20,16 +22,19 @@ pub(crate) mod neighbours;
 pub(crate) mod ranks;
 pub(crate) mod uniform;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub(crate) use diagnostics::{Diagnostics, fingerprint, p_value, verdict};
 
 /// One test of a model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Test {
     /// What is tested, in a few words.
     pub name: String,
     /// Which test it is.
     pub kind: Kind,
     /// How large the effect is; see [`Test::says`].
+    #[serde(deserialize_with = "nan_of_null")]
     pub statistic: f64,
     /// The chance of a deviation as large, if the model is right.
     pub p_value: f64,
@@ -39,8 +44,13 @@ pub(crate) struct Test {
     pub says: String,
 }
 
+/// JSON has no word for what is no number.
+fn nan_of_null<'de, D: Deserializer<'de>>(json: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(json)?.unwrap_or(f64::NAN))
+}
+
 /// What a test looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// Ranks of a column.
@@ -70,7 +80,7 @@ impl Test {
 }
 
 /// Tests of one model, corrected for their number.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Diagnosis {
     /// The tests.
     pub tests: Vec<Test>,

@@ -4,6 +4,7 @@ use super::latents;
 use super::neighbours;
 use super::ranks::{COVERAGE, Posterior, Ranks, TARP, ranks};
 use super::{Diagnosis, Test, deviations};
+use crate::data::side_by_side;
 use crate::error::Result;
 use crate::flow::{Conditional, Flow};
 use crate::plan::Kind;
@@ -18,11 +19,35 @@ pub(crate) struct Effort {
     pub seed: u64,
 }
 
-/// What the tests of a model are made from: numbers that are uniform if it is right, for pictures.
+/// What the tests of a model are made from, for pictures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
-    /// The place of its test in the diagnosis, a name and numbers of each.
-    pub all: Vec<(usize, String, Vec<f64>)>,
+    /// Ranks of truths among samples of their posteriors.
+    pub ranks: Vec<Uniformly>,
+    /// Latent columns, and the norm.
+    pub latents: Vec<Uniformly>,
+    /// Conditions and latent vectors side by side, if the model has a density.
+    pub joint: Option<Joint>,
+}
+
+/// Numbers from 0 to 1 that are uniform if a model is right.
+#[derive(Clone, Debug)]
+pub(crate) struct Uniformly {
+    /// The place of their test in the diagnosis.
+    pub test: usize,
+    /// What they are.
+    pub name: String,
+    /// The numbers.
+    pub numbers: Vec<f64>,
+}
+
+/// Rows of columns that have names.
+#[derive(Clone, Debug)]
+pub(crate) struct Joint {
+    /// Names of the columns.
+    pub names: Vec<String>,
+    /// The rows, row-major.
+    pub rows: Vec<f32>,
 }
 
 /// Judges a model by rows x and, if it has conditions, as many rows y. `tell` hears how many rows are done.
@@ -54,7 +79,7 @@ pub(crate) fn diagnose(
         let ranks = ranks(&posterior, x, &points(x, dim, effort.seed), &scale, effort.samples, effort.seed, tell)?;
         tell(rows);
         tests.extend(ranks.tests(&columns));
-        numbers.all.extend(of_ranks(ranks, &columns));
+        numbers.ranks = of_ranks(ranks, &columns);
     }
     if !flow.spec().kind.has_density() {
         return Ok((Diagnosis::of(tests), numbers));
@@ -62,12 +87,16 @@ pub(crate) fn diagnose(
     let z = flow.given(y)?.encode(x)?.z;
     let first = tests.len();
     tests.extend(latents::tests(&z, dim, y, &conditions));
-    if flow.spec().kind == Kind::Flow {
-        let uniform = latents::uniform(&z, dim);
-        numbers
-            .all
-            .extend(uniform.into_iter().enumerate().map(|(column, z)| (first + column, latents::name(column), z)));
+    let uniform = latents::uniform(&z, dim).into_iter().enumerate();
+    let column = |(column, numbers)| Uniformly { test: first + column, name: latents::name(column), numbers };
+    numbers.latents = uniform.map(column).collect();
+    let norms = latents::uniform_norms(&z, dim);
+    if norms.len() == z.len() / dim {
+        numbers.latents.push(Uniformly { test: first + dim, name: latents::NORM.into(), numbers: norms });
     }
+    let rows = side_by_side(y, &z, z.len() / dim);
+    let names = conditions.into_iter().chain((1..=dim).map(|column| format!("z{column}"))).collect();
+    numbers.joint = Some(Joint { names, rows });
     Ok((Diagnosis::of(tests), numbers))
 }
 
@@ -81,12 +110,13 @@ pub(crate) fn against(flow: &Flow, observed: &[f32], reference: &[f32], seed: u6
     Ok(neighbours::test("samples and reference", &samples, reference, dim, seed))
 }
 
-fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<(usize, String, Vec<f64>)> {
+fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<Uniformly> {
     let Ranks { columns: all, density, distance } = ranks;
     let others = [(COVERAGE.to_owned(), density), (TARP.to_owned(), distance)];
     let others = others.into_iter().filter(|(_, numbers)| !numbers.is_empty());
     // In the order of their tests.
-    columns.iter().cloned().zip(all).chain(others).enumerate().map(|(place, (name, n))| (place, name, n)).collect()
+    let all = columns.iter().cloned().zip(all).chain(others).enumerate();
+    all.map(|(test, (name, numbers))| Uniformly { test, name, numbers }).collect()
 }
 
 struct OfFlow<'a> {

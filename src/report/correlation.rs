@@ -19,9 +19,17 @@ const TOP: f64 = 40.0;
 /// block and labelled once. Without labels the columns are numbered from 1. Constant columns are grey and no part of
 /// the mean difference in the title. Rows that are not finite are left out and counted in the title.
 pub(crate) fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize, labels: &[String]) -> Result<()> {
-    if !labels.is_empty() && labels.len() != dim {
-        return Err(Error::Shape { what: "labels of the columns".into(), expected: dim, got: labels.len() });
-    }
+    correlations(path, [("data", data), ("samples", samples)], dim, labels)
+}
+
+/// The same of any two tables by their names.
+pub(crate) fn correlations(
+    path: &Path,
+    [(first, data), (second, samples)]: [(&str, &[f32]); 2],
+    dim: usize,
+    labels: &[String],
+) -> Result<()> {
+    check_labels(labels, dim)?;
     let (data, samples) = (Correlation::of(data, dim)?, Correlation::of(samples, dim)?);
     let difference = data.abs_difference(&samples)?;
     let mean = data.mean_abs_difference(&samples)?;
@@ -47,7 +55,7 @@ pub(crate) fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize
             page.text(&fit(text, TITLE, MAP + gap - 4.0), [lefts[k] + MAP / 2.0, 20.0], label);
         };
         let frames = lefts.map(|left| Rect::new(left, TOP, MAP, MAP));
-        for (k, (name, c)) in [("data", &data), ("samples", &samples)].into_iter().enumerate() {
+        for (k, (name, c)) in [(first, &data), (second, &samples)].into_iter().enumerate() {
             title(page, k, &format!("{name}: {}", rows(c)));
             page.cells(frames[k], dim, dim, |x, y| c.get(y, x).map_or(GREY, diverging));
         }
@@ -67,6 +75,33 @@ pub(crate) fn correlation(path: &Path, data: &[f32], samples: &[f32], dim: usize
             page.text("constant column", [lefts[0] + 15.0, y], Label::new(HPos::Left, VPos::Center).color(MUTED));
         }
     })
+}
+
+/// Draws the correlations of one table under a title; the rest is as in [`correlation()`].
+pub(crate) fn correlation_map(path: &Path, title: &str, table: &[f32], dim: usize, labels: &[String]) -> Result<()> {
+    check_labels(labels, dim)?;
+    let correlation = Correlation::of(table, dim)?;
+    let blocks = Blocks::new(dim, labels);
+    let left = blocks.widest().min(NAMES) + 20.0;
+    let below = if blocks.fit_across() { 22.0 } else { left - 6.0 };
+    let width = (left + MAP + 12.0 + BAR + 50.0).max(left + 1.1 * text_width(title, TITLE) + 12.0);
+    save(path, width, TOP + MAP + below + 6.0, |page| {
+        page.text(title, [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
+        let frame = Rect::new(left, TOP, MAP, MAP);
+        page.cells(frame, dim, dim, |x, y| correlation.get(y, x).map_or(GREY, diverging));
+        heat::frame(page, frame);
+        blocks.draw(page, frame, true);
+        let bar = Rect::new(frame.right() + 12.0, TOP, BAR, MAP);
+        color_bar(page, bar, Axis::linear(-1.0, 1.0), |share| diverging(2.0 * share - 1.0));
+    })
+}
+
+fn check_labels(labels: &[String], dim: usize) -> Result<()> {
+    match labels.len() {
+        0 => Ok(()),
+        got if got == dim => Ok(()),
+        got => Err(Error::Shape { what: "labels of the columns".into(), expected: dim, got }),
+    }
 }
 
 /// Names of the blocks of a Fourier vector with coefficients `-order..=order`, for the `labels` of [`correlation()`].

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::page::{BLUE, Label, MUTED, ORANGE, Rect, TEXT, TITLE, save, text_width};
+use super::corner::COLORS;
+use super::page::{BLUE, Label, MUTED, ORANGE, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
 use super::panel::{Axis, Panel, legend};
 use crate::error::{Error, Result};
 
@@ -29,6 +31,18 @@ pub(crate) struct LossHistory {
     /// The epoch whose model was kept, to be marked.
     pub kept: Option<f64>,
 }
+
+/// Losses of the held-out rows of one of several trainings.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Course {
+    /// Its name.
+    pub name: String,
+    /// Epochs and losses, in the order of time.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Most courses of a picture: colours that can be told apart.
+pub(crate) const MOST_COURSES: usize = COLORS.len();
 
 /// Share of the values that may lie above the picture: the first epochs start high and would flatten the rest.
 const CUT: f64 = 0.1;
@@ -106,5 +120,50 @@ pub(crate) fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
             page.text("learning rate", [20.0, lower.frame.y + lower.frame.h / 2.0], label);
         }
         page.text("epoch", [left + upper.frame.w / 2.0, bottom + 28.0], Label::new(HPos::Center, VPos::Top));
+    })
+}
+
+/// Draws the losses of several trainings over their epochs into `path`.png and `path`.svg, beside each other.
+///
+/// # Errors
+/// [`Error::Shape`] if there is nothing to draw, or too much; [`Error::Io`] if a file cannot be written.
+pub(crate) fn compared_losses(path: &Path, courses: &[Course]) -> Result<()> {
+    let all = || {
+        courses.iter().flat_map(|course| &course.points).filter(|(epoch, loss)| epoch.is_finite() && loss.is_finite())
+    };
+    if courses.len() > MOST_COURSES || all().next().is_none() {
+        let what = "trainings with losses in a picture (at least 1, at most)".into();
+        return Err(Error::Shape { what, expected: MOST_COURSES, got: courses.len() });
+    }
+    let y = Axis::robust(all().map(|(_, loss)| *loss), 0.0, CUT).unwrap_or(Axis::linear(0.0, 1.0));
+    let epochs = || all().map(|(epoch, _)| *epoch);
+    let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(f64::NEG_INFINITY, f64::max));
+    let x = if first < last { Axis::linear(first, last) } else { Axis::linear(first - 1.0, first + 1.0) };
+    let ticks = ((x.high - x.low) as usize).saturating_add(2).min(8);
+    // The names stand to the right, where they may be long.
+    let (width, left, right) = (760.0, 78.0, 200.0);
+    let panel = Panel { frame: Rect::new(left, 40.0, width - left - right, 280.0), x, y };
+    save(path, width, panel.frame.bottom() + 48.0, |page| {
+        let title = Label::new(HPos::Left, VPos::Center).size(TITLE);
+        page.text("Loss of the held-out rows", [left, 20.0], title);
+        panel.y_ticks(page, 5, true);
+        for (number, (course, color)) in courses.iter().zip(COLORS).enumerate() {
+            panel.curve(page, course.points.iter().copied(), color, 1.6);
+            let (x, y) = (panel.frame.right() + 16.0, 48.0 + 34.0 * number as f64);
+            page.line(&[[x, y], [x + 15.0, y]], color.to_rgba(), 2.5);
+            let label = Label::new(HPos::Left, VPos::Center);
+            page.text(&fit(&course.name, SMALL, right - 46.0), [x + 22.0, y], label);
+            let best = course.points.iter().copied().filter(|p| p.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((epoch, loss)) = best {
+                let text = format!("least {loss:.4} in epoch {epoch}");
+                page.text(&text, [x + 22.0, y + 14.0], label.color(MUTED));
+            }
+        }
+        panel.edges(page);
+        panel.x_ticks(page, ticks, true);
+        let label = Label::new(HPos::Center, VPos::Center).upright();
+        page.text("loss (nats per row)", [20.0, panel.frame.y + panel.frame.h / 2.0], label);
+        let at = [left + panel.frame.w / 2.0, panel.frame.bottom() + 28.0];
+        page.text("epoch", at, Label::new(HPos::Center, VPos::Top));
     })
 }

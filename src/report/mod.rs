@@ -1,5 +1,5 @@
 //! Pictures: what training did, how samples compare with data, what a model's Jacobian looks like, and how outlines
-//! depend on their coefficients.
+//! depend on their coefficients. And [`html`], for pages that hold them.
 //!
 //! Every function takes plain vectors and a path without extension, and writes the same picture twice: a PNG at twice
 //! the size, for sharp screens and print, and an SVG. Fonts of the system are never looked at; one is embedded.
@@ -8,10 +8,14 @@
 //! nothing can be drawn are an [`Error`](crate::error::Error).
 
 mod approximations;
+mod contour;
+mod corner;
 mod correlation;
 mod file;
 mod gallery;
 mod heat;
+mod histogram;
+pub(crate) mod html;
 mod jacobians;
 mod losses;
 mod number;
@@ -26,11 +30,12 @@ mod tracks;
 mod uniformity;
 
 pub(crate) use approximations::approximations;
-pub(crate) use correlation::{correlation, fourier_blocks};
+pub(crate) use corner::{CornerSample, MOST_COLUMNS, MOST_SAMPLES, corner};
+pub(crate) use correlation::{correlation, correlation_map, correlations, fourier_blocks};
 pub(crate) use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, gallery};
 pub(crate) use jacobians::{JacobianMap, jacobians};
-pub(crate) use losses::{LossHistory, LossPoint, loss_curves};
-pub(crate) use number::grouped;
+pub(crate) use losses::{Course, LossHistory, LossPoint, MOST_COURSES, compared_losses, loss_curves};
+pub(crate) use number::{grouped, short};
 pub(crate) use observed::{cross_axes, lens_diameters, single_precision};
 pub(crate) use outlines::{Outline, Segment, outlines};
 pub(crate) use posteriors::{PosteriorRow, posteriors};

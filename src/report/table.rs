@@ -5,6 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
+use super::histogram::{self, density, steps};
 use super::page::{BLUE, Label, MUTED, ORANGE, Page, Rect, SMALL, TITLE, fit, save, text_width};
 use super::panel::{Axis, Panel, legend};
 use crate::error::{Error, Result};
@@ -163,27 +164,11 @@ impl<'a> Tables<'a> {
         let x = self.axes[k];
         // The same bins for both, as many as the smaller table allows: else their noise could not be compared.
         let rows = self.data.len().min(self.samples.len()) / self.dim;
-        let densities = [self.data, self.samples].map(|t| density(column(t, self.dim, k), x, rows));
-        let highest = densities.iter().flatten().copied().fold(0.0, f64::max);
-        let panel = Panel {
-            frame,
-            x,
-            y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false },
-        };
-        for (density, color, filled) in [(&densities[0], BLUE, true), (&densities[1], ORANGE, false)] {
-            let bin = (x.high - x.low) / density.len() as f64;
-            let edge = |n: usize| panel.at(x.low + n as f64 * bin, 0.0)[0];
-            let mut steps = vec![panel.at(x.low, 0.0)];
-            for (n, &d) in density.iter().enumerate() {
-                let top = panel.at(x.low, d)[1];
-                steps.extend([[edge(n), top], [edge(n + 1), top]]);
-            }
-            steps.push(panel.at(x.high, 0.0));
-            if filled {
-                page.area(&steps, color.mix(0.18));
-            }
-            page.line(&steps, color.to_rgba(), 1.3);
-        }
+        let densities = [self.data, self.samples]
+            .map(|table| density(column(table, self.dim, k).map(|value| (value, 1.0)), x, rows as f64));
+        let panel = histogram::panel(frame, x, &densities);
+        steps(page, &panel, &densities[0], BLUE, true);
+        steps(page, &panel, &densities[1], ORANGE, false);
         panel.edges(page);
         panel
     }
@@ -217,33 +202,4 @@ impl<'a> Tables<'a> {
 
 fn column(table: &[f32], dim: usize, k: usize) -> impl Iterator<Item = f64> {
     table.iter().skip(k).step_by(dim).map(|v| f64::from(*v)).filter(|v| v.is_finite())
-}
-
-/// Share of the values per unit in equal bins from end to end of the axis; as many bins as suit `rows` values.
-fn density(values: impl Iterator<Item = f64>, axis: Axis, rows: usize) -> Vec<f64> {
-    let bins = ((2.0 * (rows as f64).cbrt()) as usize).clamp(8, 50);
-    let mut counts = vec![0.0; bins];
-    let mut total = 0.0f64;
-    for value in values {
-        total += 1.0;
-        let place = axis.place(value);
-        if (0.0..=1.0).contains(&place) {
-            counts[((place * bins as f64) as usize).min(bins - 1)] += 1.0;
-        }
-    }
-    let unit = total.max(1.0) * (axis.high - axis.low) / bins as f64;
-    counts.iter().map(|c| c / unit).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_density_has_the_area_of_what_is_in_the_picture() {
-        let axis = Axis { low: 0.0, high: 4.0, log: false };
-        let d = density([0.5, 1.5, 3.9, 4.0, 9.0].into_iter(), axis, 5);
-        let area: f64 = d.iter().sum::<f64>() * 4.0 / d.len() as f64;
-        assert!((area - 0.8).abs() <= 1e-12, "{area}");
-    }
 }

@@ -388,3 +388,81 @@ fn sensitivity_of_a_lens() {
     assert!(sensitivity(&path, &shape, &[0], 0.1, 3, &names[1..]).is_err());
     assert!(sensitivity(&path, &shape, &[0], f64::NAN, 3, &[]).is_err());
 }
+
+#[test]
+fn corners_of_one_sample_and_of_several() {
+    let folder = Folder::new();
+    let names = |dim: usize| (1..=dim).map(|k| format!("theta {k}")).collect::<Vec<_>>();
+    let sample = |name: &str, rows, dim, bend, seed| CornerSample {
+        name: name.into(),
+        rows: table(rows, dim, bend, seed),
+        weights: None,
+    };
+    corner(&folder.path("corner_one"), &[sample("posterior", 3000, 3, 0.5, 1)], &names(3), None).unwrap();
+    let svg = check(&folder.path("corner_one"), &["posterior", "theta 1", "theta 3", "lines: 50 % and 90 % regions"]);
+    assert!(!svg.contains("\ntruth\n"));
+    let mut both = [sample("HINT", 3000, 4, 0.5, 1), sample("a chain with a rather long name", 500, 4, 0.0, 2)];
+    both[0].rows[5] = f32::NAN;
+    corner(&folder.path("corner_two"), &both, &names(4), Some(&[0.1, -0.2, 0.3, 40.0])).unwrap();
+    check(&folder.path("corner_two"), &["HINT", "truth", "1 value not finite", "theta 4"]);
+    let all: Vec<CornerSample> = (0..MOST_SAMPLES as u64).map(|s| sample("x", 200, 1, 0.0, s)).collect();
+    corner(&folder.path("corner_narrow"), &all, &names(1), Some(&[0.0])).unwrap();
+    check(&folder.path("corner_narrow"), &["x", "theta 1"]);
+    corner(&folder.path("corner_wide"), &[sample("x", 900, 12, 0.0, 3)], &names(12), None).unwrap();
+    check(&folder.path("corner_wide"), &["theta 12"]);
+    // What no density can be made of.
+    let odd = |rows: Vec<f32>, weights| CornerSample { name: "odd".into(), rows, weights };
+    for (number, odd) in [
+        odd(vec![2.0; 40], None),
+        odd(vec![f32::NAN; 40], None),
+        odd(vec![f32::MAX, f32::MIN, 0.0, 1.0], None),
+        odd((0..40u8).map(f32::from).collect(), Some((0..20u8).map(|row| f32::from(u8::from(row == 3))).collect())),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = folder.path(&format!("corner_odd{number}"));
+        corner(&path, &[odd], &names(2), Some(&[f32::NAN, 1e30])).unwrap();
+        check(&path, &["odd"]);
+    }
+    let path = folder.path("none");
+    let one = || sample("x", 10, 2, 0.0, 1);
+    assert!(corner(&path, &[], &names(2), None).is_err());
+    assert!(corner(&path, &[one()], &names(13), None).is_err());
+    assert!(corner(&path, &[one()], &names(2), Some(&[1.0])).is_err());
+    assert!(corner(&path, &[CornerSample { weights: Some(vec![1.0]), ..one() }], &names(2), None).is_err());
+    assert!(corner(&path, &[CornerSample { rows: vec![1.0; 3], ..one() }], &names(2), None).is_err());
+}
+
+#[test]
+fn losses_of_several_trainings() {
+    let folder = Folder::new();
+    let course = |name: &str, shift: f64| {
+        let points = history().points.iter().map(|p| (p.epoch, p.test.unwrap() + shift)).collect();
+        Course { name: name.into(), points }
+    };
+    let broken = Course { name: "broken".into(), points: vec![(1.0, f64::NAN), (2.0, -20.0), (3.0, f64::INFINITY)] };
+    let all = [course("wide", 0.0), course("a run with a name that is much too long for its place", 1.5), broken];
+    compared_losses(&folder.path("losses"), &all).unwrap();
+    check(&folder.path("losses"), &["wide", "epoch", "least -20.0000 in epoch 2"]);
+    assert!(compared_losses(&folder.path("none"), &[]).is_err());
+    assert!(
+        compared_losses(&folder.path("none"), &[Course { name: "n".into(), points: vec![(1.0, f64::NAN)] }]).is_err()
+    );
+}
+
+#[test]
+fn correlations_of_one_table() {
+    let folder = Folder::new();
+    let names = ["rate", "dose", "z1"].map(String::from);
+    correlation_map(
+        &folder.path("map"),
+        "A title that is wider than its map would be",
+        &table(300, 3, 0.2, 4),
+        3,
+        &names,
+    )
+    .unwrap();
+    check(&folder.path("map"), &["A title that is wider than its map would be", "rate", "z1", "−1.0"]);
+    assert!(correlation_map(&folder.path("none"), "t", &table(300, 3, 0.2, 4), 3, &names[1..]).is_err());
+}

@@ -56,10 +56,12 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
     table.remove("run");
     // Where the same rows lie is no matter: the fingerprint is that of the rows. Nor does the file that the weights
     // came from matter: the checkpoint holds them. Patience decides when a training ends and, unless it cools down, not
-    // which way it takes.
+    // which way it takes. Logs change nothing.
     let patience = (config.train.cooldown == 0).then_some(("train", "patience"));
     let given = config.data.given.as_ref().and_then(Given::file).map(|_| ("data", "given"));
-    for (section, name) in [("data", "path"), ("model", "init")].into_iter().chain(given).chain(patience) {
+    for (section, name) in
+        [("data", "path"), ("model", "init"), ("train", "log")].into_iter().chain(given).chain(patience)
+    {
         if let Some(toml::Value::Table(values)) = table.get_mut(section) {
             values.remove(name);
         }

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The present time as `2026-11-27T18:03:59Z`.
-pub(super) fn now() -> String {
+pub(crate) fn now() -> String {
     let seconds = seconds();
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{}T{hour:02}:{minute:02}:{second:02}Z", date(seconds / 86_400))

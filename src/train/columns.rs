@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 
 /// The columns of rows [y, x].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RowColumns {
     /// C.
     pub(super) cond_dim: usize,
@@ -218,7 +218,12 @@ impl RowColumns {
 
     /// What to call some columns of a row in a message.
     pub(super) fn list(&self, columns: &[usize]) -> String {
-        columns.iter().map(|&j| self.label(j)).collect::<Vec<_>>().join(", ")
+        self.labels(columns).join(", ")
+    }
+
+    /// The same, one by one.
+    pub(super) fn labels(&self, columns: &[usize]) -> Vec<String> {
+        columns.iter().map(|&j| self.label(j)).collect()
     }
 
     /// The same where the message says what they are.

@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::columns::{self, RowColumns};
 use super::notes;
+use super::profile::{self, Finding, Problem, Profile};
 use crate::config::{Config, CouplingKind, Preset, Train, preset};
-use crate::data::Shapes;
 use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
-use crate::data::{TEST_FIRST_ROW, Table, table};
+use crate::data::{Table, table};
 use crate::error::{Error, Result};
 use crate::eval::density::HeldOut;
 use crate::flow::{Lanes, ModelFile};
@@ -44,13 +44,19 @@ pub struct Dataset {
     /// Short name: that of the preset, or the stem of the file.
     pub(crate) name: String,
     /// What the user should know about the rows.
+    pub(crate) findings: Vec<Finding>,
+    /// The sentences of these.
     pub(crate) notes: Vec<String>,
     /// What was chosen for them, and is nothing to worry about.
     pub(crate) choices: Vec<String>,
+    /// What every column is like; none of simulated rows, and of those that a program gave.
+    pub(crate) columns: Vec<profile::Column>,
     /// How the rows of a table were shared out; none of rows that have a test part of their own.
     pub(crate) split: Option<HeldOut>,
     /// Name of the file that they are rows of.
     pub(crate) file: Option<String>,
+    /// Rows of that file that have a missing value.
+    pub(crate) left_out: usize,
 }
 
 impl Dataset {
@@ -75,20 +81,30 @@ impl Dataset {
         }
         let (train, columns) = columns::in_memory(config, train)?;
         let test = test.map(|test| columns::in_memory(config, test)).transpose()?;
-        let notes = train.coarse_note().into_iter().collect();
         let rows = Rows {
             name: name.into(),
             columns,
+            findings: rounded(&train).into_iter().collect(),
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
-            held_out: Vec::new(),
-            split: None,
-            file: None,
-            notes,
-            choices: Vec::new(),
+            ..Rows::default()
         };
         rows.prepare(config, None)
+    }
+
+    /// What there is to tell of the rows.
+    pub(crate) fn profile(&self) -> Profile {
+        Profile {
+            name: self.name.clone(),
+            file: self.file.clone(),
+            training_rows: self.train_rows(),
+            held_out_rows: self.test_rows(),
+            left_out_rows: self.left_out,
+            columns: self.columns.clone(),
+            findings: self.findings.clone(),
+            choices: self.choices.clone(),
+        }
     }
 
     /// Columns of a row, C + N.
@@ -167,7 +183,14 @@ pub(crate) fn add_test_noise<'a>(x: impl IntoIterator<Item = &'a mut f32>, confi
     x.into_iter().zip(fours.flatten()).for_each(|(x, z)| *x += sigma * z);
 }
 
+/// That rounding to 32-bit floats changed a column, if it did.
+fn rounded(table: &Table) -> Option<Finding> {
+    let columns = table.coarse().iter().map(|&j| table.column_label(j)).collect();
+    table.coarse_note().map(|says| Finding::new(Problem::Rounded, columns, says))
+}
+
 /// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
+#[derive(Default)]
 pub(super) struct Rows {
     name: String,
     columns: RowColumns,
@@ -180,9 +203,11 @@ pub(super) struct Rows {
     split: Option<HeldOut>,
     /// Name of the file that they are rows of.
     file: Option<String>,
-    notes: Vec<String>,
+    findings: Vec<Finding>,
     /// What was assumed of the file.
     choices: Vec<String>,
+    /// Rows of the file that have a missing value.
+    left_out: usize,
 }
 
 impl Rows {
@@ -191,7 +216,7 @@ impl Rows {
     pub(super) fn load(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> Result<Self> {
         match config.data.preset {
             Some(preset) => match preset.shapes(config.data.outline) {
-                Some(shapes) => simulate(config, preset, shapes),
+                Some(shapes) => simulated::rows(config, preset, shapes),
                 None => uci::rows(config, preset),
             },
             None => read(config, init, like),
@@ -206,7 +231,18 @@ impl Rows {
     /// Brings the rows to the units of the networks, and adds the test noise.
     pub(super) fn prepare(self, config: &Config, init: Option<&ModelFile>) -> Result<Dataset> {
         let settings = self.columns.settings(config)?;
-        self.prepare_with(config, settings, init, Gains::Clear)
+        let is_simulated = config.data.preset.is_some_and(|preset| preset.shapes(config.data.outline).is_some());
+        // While the rows are in the user's units.
+        let mut columns = match is_simulated {
+            true => Vec::new(),
+            false => profile::of_columns(&self.train, &self.test, &self.columns),
+        };
+        let data = self.prepare_with(config, settings, init, Gains::Clear)?;
+        for (j, column) in columns.iter_mut().enumerate() {
+            let (units, j) = if j < data.cond_dim { (&data.y, j) } else { (&data.x, j - data.cond_dim) };
+            column.transform = profile::transform_of(units, j).into();
+        }
+        Ok(Dataset { columns, ..data })
     }
 
     /// The same with what is said of each column; empty if nothing is.
@@ -218,13 +254,14 @@ impl Rows {
         gains: Gains,
     ) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
-        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, mut notes, mut choices } = self;
+        let Self { name, columns, coarse, mut train, mut test, held_out, split, file, .. } = self;
+        let (mut findings, mut choices, left_out) = (self.findings, self.choices, self.left_out);
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
         if tell {
-            notes.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
-            notes.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
+            findings.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
+            findings.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
         }
         let units = match carried {
             Some(carried) => stays(config, &settings, carried)?,
@@ -233,7 +270,7 @@ impl Rows {
                 let standardize = config.data.standardize;
                 let wishes = Wishes { columns: settings, standardize, choose: tell, squash: config.squash() };
                 let (units, chosen) = Units::choose(row, &wishes, &train, &test)?;
-                notes.extend(notes::of_units(&chosen, &columns, &held_out));
+                findings.extend(notes::of_units(&chosen, &columns, &held_out));
                 Units { packing: columns.packing().to_vec(), ..units }
             }
         };
@@ -270,11 +307,29 @@ impl Rows {
         test_jacobian /= (test.len() / row).max(1) as f64;
         if let Some(s) = units.standardize.as_ref().filter(|_| tell) {
             // What rounding made constant is told already, and is none.
-            notes.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
+            findings.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
         }
         // On x alone, as in training.
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
-        Ok(Dataset { train, test, dim, cond_dim, x, y, test_jacobian, fingerprint, name, notes, choices, split, file })
+        let notes = findings.iter().map(|finding| finding.says.clone()).collect();
+        Ok(Dataset {
+            train,
+            test,
+            dim,
+            cond_dim,
+            x,
+            y,
+            test_jacobian,
+            fingerprint,
+            name,
+            findings,
+            notes,
+            choices,
+            columns: Vec::new(),
+            split,
+            file,
+            left_out,
+        })
     }
 }
 
@@ -337,60 +392,11 @@ pub(super) fn fingerprint(columns: usize, train: &[f32], test: &[f32]) -> String
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn simulate(config: &Config, preset: Preset, shapes: Shapes) -> Result<Rows> {
-    let data = &config.data;
-    let observed = config.model.kind != Kind::Flow;
-    let seen = if observed { shapes.observation_names() } else { Vec::new() };
-    let columns = RowColumns::simulated(seen, shapes.column_names());
-    let mut train = zeros("data.rows", data.rows.unwrap_or(1), columns.row())?;
-    let mut test = zeros("data.test_rows", data.test_rows.unwrap_or(0), columns.row())?;
-    let fill = |rows: &mut [f32], first| match observed {
-        true => shapes.fill_observed(rows, data.seed, first),
-        false => shapes.fill(rows, data.seed, first),
-    };
-    with_threads(config.run.threads, || {
-        fill(Arc::make_mut(&mut train), 0);
-        fill(Arc::make_mut(&mut test), TEST_FIRST_ROW);
-    })?;
-    Ok(Rows {
-        name: preset.name().into(),
-        columns,
-        coarse: Vec::new(),
-        train,
-        test: test.to_vec(),
-        held_out: Vec::new(),
-        split: None,
-        file: None,
-        notes: Vec::new(),
-        choices: Vec::new(),
-    })
-}
-
-/// Room for `n` rows, or an error for a number that no machine holds.
-fn zeros(key: &str, n: u64, dim: usize) -> Result<Arc<[f32]>> {
-    let Ok(rows) = u32::try_from(n) else {
-        return Err(Error::config(key, format!("is {n}, must be less than 2^32")));
-    };
-    let count = rows as usize * dim;
-    shared_zeros(count, String::new)
-        .map_err(|_| Error::config(key, format!("is {n}: these rows do not fit in memory; choose fewer")))
-}
-
 /// Zeros that are shared later.
 fn shared_zeros(count: usize, what: impl FnOnce() -> String) -> Result<Arc<[f32]>> {
     // An `Arc` cannot be asked whether it fits, so a `Vec` of the same size is.
     drop(memory::reserved::<f32>(count, what)?);
     Ok(std::iter::repeat_n(0.0, count).collect())
-}
-
-/// Runs `f`, with as many threads for its parallel parts as the settings say; 0 is one per core.
-fn with_threads<R: Send>(threads: u64, f: impl FnOnce() -> R + Send) -> Result<R> {
-    if threads == 0 {
-        return Ok(f());
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::try_from(threads).unwrap_or(usize::MAX)).build();
-    let pool = pool.map_err(|e| Error::config("run.threads", format!("cannot start {threads} threads: {e}")))?;
-    Ok(pool.install(f))
 }
 
 fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> Result<Rows> {
@@ -412,10 +418,10 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     }
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
-    let mut notes: Vec<String> = table.coarse_note().into_iter().collect();
-    let choices = table.assumed().to_vec();
+    let mut findings: Vec<Finding> = rounded(&table).into_iter().collect();
+    let (choices, left_out) = (table.assumed().to_vec(), table.left_out());
     if held_out == 0 && share > 0.0 {
-        notes.push("too few rows to hold any out: there is no test loss".into());
+        findings.push(none_held_out("there is no test loss"));
     }
     let name = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
     let coarse = table.coarse().to_vec();
@@ -423,7 +429,13 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     let (train, test) = split(table, rows, held_out, &is_held_out)?;
     let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Rows { name, columns, coarse, train, test, held_out: is_held_out, split, file, notes, choices })
+    let held_out = is_held_out;
+    Ok(Rows { name, columns, coarse, train, test, held_out, split, file, findings, choices, left_out })
+}
+
+/// That no row is held out, and what there is not for that reason.
+fn none_held_out(lacking: &str) -> Finding {
+    Finding::of_rows(Problem::NoneHeldOut, format!("too few rows to hold any out: {lacking}"))
 }
 
 /// How many of `rows` rows a share is. A table of one row trains, too: nothing is held out of it.
@@ -472,6 +484,7 @@ fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> Resu
 }
 
 mod builder;
+mod simulated;
 mod uci;
 
 pub use builder::DatasetBuilder;

@@ -3,18 +3,22 @@
 //! ```text
 //! runs/2026-11-27_lens_s1/
 //!   config.toml      all settings; `hintflow train --config` runs them again
-//!   manifest.json    version, command line, device, data, times
+//!   manifest.json    version, command line, device, data, times, warnings
+//!   data.json        what the table is like, and what is wrong with it
 //!   metrics.csv      one line per epoch
+//!   metrics.jsonl    the same, and tensorboard/ too, if train.log asks for it
 //!   checkpoints/     the last two
 //!   model.safetensors
 //!   plots/           PNG and SVG
+//!   diagnosis/       what `hintflow diagnose` found
+//!   report.html      all of it on one page
 //! ```
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::{self, Checkpoint, Store};
-use super::{Dataset, clock, manifest};
+use super::{Dataset, clock, logs, manifest};
 use crate::atomic::Overwrite;
 use crate::atomic::{is_temporary, remove_temporaries};
 use crate::config::{Config, preset};
@@ -29,7 +33,12 @@ pub(crate) struct RunFolder {
 }
 
 /// Files that a run writes at the top of its folder.
-const FILES: [&str; 4] = [CONFIG, MANIFEST, METRICS, MODEL];
+const FILES: [&str; 6] = [CONFIG, MANIFEST, DATA, METRICS, MODEL, REPORT];
+const DATA: &str = "data.json";
+const REPORT: &str = "report.html";
+const DIAGNOSIS: &str = "diagnosis";
+/// What a diagnosis writes there, and pictures of it.
+const DIAGNOSTICS: &str = "diagnostics.json";
 const MANIFEST: &str = "manifest.json";
 const CONFIG: &str = "config.toml";
 pub(crate) const MODEL: &str = "model.safetensors";
@@ -39,21 +48,29 @@ const LOCK: &str = "lock";
 const PLOTS: &str = "plots";
 
 /// Pictures of a run, each as `.png` and `.svg` in [`RunFolder::plots`].
-pub(super) mod picture {
+pub(crate) mod picture {
     /// Losses of every epoch.
-    pub(in super::super) const LOSS: &str = "loss";
+    pub(crate) const LOSS: &str = "loss";
     /// Correlations of samples and data.
-    pub(in super::super) const CORRELATION: &str = "correlation";
+    pub(crate) const CORRELATION: &str = "correlation";
     /// Sampled shapes beside true ones.
-    pub(in super::super) const OUTLINES: &str = "outlines";
+    pub(crate) const OUTLINES: &str = "outlines";
     /// Shapes that fit one observation.
-    pub(in super::super) const POSTERIOR: &str = "posterior";
+    pub(crate) const POSTERIOR: &str = "posterior";
     /// Histograms of single columns.
-    pub(in super::super) const MARGINALS: &str = "marginals";
+    pub(crate) const MARGINALS: &str = "marginals";
     /// Scatter plots of two columns.
-    pub(in super::super) const PAIRS: &str = "pairs";
+    pub(crate) const PAIRS: &str = "pairs";
     /// Every picture.
-    pub(super) const ALL: [&str; 6] = [LOSS, CORRELATION, OUTLINES, POSTERIOR, MARGINALS, PAIRS];
+    pub(crate) const ALL: [&str; 6] = [LOSS, CORRELATION, OUTLINES, POSTERIOR, MARGINALS, PAIRS];
+    /// Ranks of truths among samples of their posteriors.
+    pub(crate) const CALIBRATION: &str = "calibration";
+    /// The distribution of latent columns.
+    pub(crate) const LATENTS: &str = "latents";
+    /// Correlations of latent columns, among each other and with conditions.
+    pub(crate) const LATENT_CORRELATION: &str = "latent_correlation";
+    /// Every picture of a diagnosis, in [`diagnosis_of`] a run.
+    pub(crate) const OF_DIAGNOSIS: [&str; 3] = [CALIBRATION, LATENTS, LATENT_CORRELATION];
 }
 
 impl RunFolder {
@@ -193,12 +210,17 @@ impl RunFolder {
 
     /// Facts about the run.
     pub(crate) fn manifest(&self) -> PathBuf {
-        self.path.join(MANIFEST)
+        manifest_of(&self.path)
+    }
+
+    /// What the rows are like.
+    pub(crate) fn data(&self) -> PathBuf {
+        data_of(&self.path)
     }
 
     /// One line per epoch.
     pub(crate) fn metrics(&self) -> PathBuf {
-        self.path.join(METRICS)
+        metrics_of(&self.path)
     }
 
     /// The trained model.
@@ -217,10 +239,13 @@ impl RunFolder {
     }
 }
 
-/// Every file that a run writes, but for its checkpoints.
+/// Every file that a run writes, but for its checkpoints, and what a diagnosis of its model wrote.
 fn files_of(run: &Path) -> impl Iterator<Item = PathBuf> {
-    let pictures = picture::ALL.into_iter().flat_map(|name| ["png", "svg"].map(|end| format!("{PLOTS}/{name}.{end}")));
-    FILES.into_iter().map(str::to_owned).chain(pictures).map(move |name| run.join(name))
+    let plots = picture::ALL.into_iter().map(|name| format!("{PLOTS}/{name}"));
+    let pictures = plots.chain(picture::OF_DIAGNOSIS.into_iter().map(|name| format!("{DIAGNOSIS}/{name}")));
+    let pictures = pictures.flat_map(|name| ["png", "svg"].map(|end| format!("{name}.{end}")));
+    let files = FILES.into_iter().map(str::to_owned).chain([format!("{DIAGNOSIS}/{DIAGNOSTICS}")]);
+    files.chain(pictures).chain(logs::FILES.map(str::to_owned)).map(move |name| run.join(name))
 }
 
 /// Whether a folder holds nothing, or nothing but what a start leaves that failed before its settings were written.
@@ -232,13 +257,49 @@ fn is_unbegun(run: &Path) -> bool {
         names.map(Result::unwrap_or_default).filter(|name| !is_temporary(name)).collect()
     };
     let checkpoints = run.join(CHECKPOINTS);
-    names(run).iter().all(|name| [METRICS, CHECKPOINTS].contains(&name.as_str()))
+    let of_logs = |name: &str| logs::FILES.iter().any(|file| file.split('/').next() == Some(name));
+    names(run).iter().all(|name| [METRICS, CHECKPOINTS].contains(&name.as_str()) || of_logs(name))
         && names(&checkpoints).iter().all(|name| [LOCK, &checkpoint::name_of(0)].contains(&name.as_str()))
 }
 
 /// The settings of a run folder.
 pub(crate) fn config_of(run: &Path) -> PathBuf {
     run.join(CONFIG)
+}
+
+/// Its facts.
+pub(crate) fn manifest_of(run: &Path) -> PathBuf {
+    run.join(MANIFEST)
+}
+
+/// What is to be known of its rows.
+pub(crate) fn data_of(run: &Path) -> PathBuf {
+    run.join(DATA)
+}
+
+/// Its losses.
+pub(crate) fn metrics_of(run: &Path) -> PathBuf {
+    run.join(METRICS)
+}
+
+/// Its pictures.
+pub(crate) fn plots_of(run: &Path) -> PathBuf {
+    run.join(PLOTS)
+}
+
+/// Its report.
+pub(crate) fn report_of(run: &Path) -> PathBuf {
+    run.join(REPORT)
+}
+
+/// The folder of what a diagnosis of its model found.
+pub(crate) fn diagnosis_of(run: &Path) -> PathBuf {
+    run.join(DIAGNOSIS)
+}
+
+/// What a diagnosis found, in its folder.
+pub(crate) fn diagnostics_in(folder: &Path) -> PathBuf {
+    folder.join(DIAGNOSTICS)
 }
 
 /// Reads the model that RUN on the command line means: that of a model file, of a run folder or of a checkpoint.
@@ -294,7 +355,7 @@ pub(crate) fn model_of(run: &Path) -> Result<PathBuf> {
 /// # Errors
 /// [`Error::Format`] naming the run.
 pub(crate) fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
-    match manifest::rows(&run.join(MANIFEST)) {
+    match manifest::rows(&manifest_of(run)) {
         Some(rows) if rows.fingerprint != data.fingerprint => {
             let what = format!(
                 "was trained on other rows than {} has now: restore them, or train anew; `hintflow log-prob` scores any rows",
@@ -309,7 +370,7 @@ pub(crate) fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
 /// Completes settings as the training of a run completed them when it began, by the number of its rows; leaves them
 /// where there is no manifest that can be read.
 pub(crate) fn complete(run: &Path, config: &mut Config) {
-    if let Some(rows) = manifest::rows(&run.join(MANIFEST)) {
+    if let Some(rows) = manifest::rows(&manifest_of(run)) {
         let Config { model, train, .. } = config;
         preset::complete(train, rows.train_rows, rows.test_rows > 0, model.kind, model.coupling);
     }
@@ -317,11 +378,11 @@ pub(crate) fn complete(run: &Path, config: &mut Config) {
 
 /// Whether the training of a run ended as its loss became no number.
 pub(crate) fn has_diverged(run: &Path) -> bool {
-    manifest::says(&run.join(MANIFEST), manifest::DIVERGED)
+    manifest::says(&manifest_of(run), manifest::DIVERGED)
 }
 
 /// Whether a process trains into a folder now.
-fn is_training(run: &Path) -> bool {
+pub(crate) fn is_training(run: &Path) -> bool {
     let file = File::options().append(true).open(run.join(CHECKPOINTS).join(LOCK));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

@@ -47,11 +47,18 @@ pub(super) struct Manifest {
     pub ll: Option<f64>,
     /// Log-densities of the held-out rows, and samples, of the model that was kept; none before the end.
     pub density: Option<Density>,
+    /// Seconds that all processes of the run took, those that were killed left out.
+    pub seconds: f64,
+    /// Warnings of the training.
+    pub warnings: Vec<String>,
+    /// What else it told.
+    pub notes: Vec<String>,
 }
 
 /// Facts about the data of a run.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct DataFacts {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct DataFacts {
     /// Preset, or stem of the file.
     pub name: String,
     /// SHA-256 of training and held-out rows.
@@ -74,11 +81,15 @@ impl Manifest {
 }
 
 /// Status of a run that did all that its settings ask for.
-pub(super) const FINISHED: &str = "finished";
+pub(crate) const FINISHED: &str = "finished";
 /// The same of one whose pictures could not all be drawn: to resume it tries again.
-pub(super) const UNDRAWN: &str = "finished, but for pictures";
+pub(crate) const UNDRAWN: &str = "finished, but for pictures";
+/// Status of a run that was stopped and can go on.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+/// Status of a run that goes on, or whose process was killed.
+pub(crate) const RUNNING: &str = "running";
 /// Status of a run whose loss became no number.
-pub(super) const DIVERGED: &str = "diverged";
+pub(crate) const DIVERGED: &str = "diverged";
 
 /// Whether a manifest gives its run this status. One that cannot be read says nothing.
 pub(super) fn says(path: &Path, status: &str) -> bool {
@@ -116,6 +127,42 @@ pub(super) fn density(path: &Path) -> Option<Density> {
         density: Option<Density>,
     }
     read::<Facts>(path)?.density
+}
+
+/// A manifest that is read: what it says, or nothing where it is older than an entry.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Facts {
+    pub(crate) version: String,
+    pub(crate) command: Vec<String>,
+    pub(crate) status: String,
+    pub(crate) started: String,
+    pub(crate) ended: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) device: DeviceFacts,
+    pub(crate) model: Option<Spec>,
+    pub(crate) parameters: u64,
+    pub(crate) data: DataFacts,
+    pub(crate) epochs: u64,
+    pub(crate) kept_epoch: Option<u64>,
+    pub(crate) ll: Option<f64>,
+    pub(crate) density: Option<Density>,
+    pub(crate) seconds: f64,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// What a manifest says of its device.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeviceFacts {
+    pub(crate) name: String,
+    pub(crate) backend: String,
+}
+
+/// What a manifest says; none where it cannot be read.
+pub(crate) fn facts(path: &Path) -> Option<Facts> {
+    read(path)
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {

@@ -1,9 +1,10 @@
-//! `metrics.csv`: one line per epoch.
+//! `metrics.csv`: one line per epoch. And the logs for other programs that say the same.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::logs::LogFiles;
 use crate::error::{Error, Result};
 
 /// What a training reports at the end of an epoch.
@@ -53,17 +54,18 @@ impl EpochReport {
     }
 }
 
-/// The file, open for appending.
+/// The files, open for appending.
 pub(super) struct Metrics {
     file: File,
     path: PathBuf,
+    logs: Option<LogFiles>,
 }
 
 impl Metrics {
     /// A new file with a header.
     pub(super) fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
-        let mut metrics = Self { file, path: path.into() };
+        let mut metrics = Self { file, path: path.into(), logs: None };
         metrics.write(&format!("{HEADER}\n"))?;
         Ok(metrics)
     }
@@ -84,17 +86,24 @@ impl Metrics {
         let mut file = OpenOptions::new().write(true).open(path).map_err(failed)?;
         file.set_len(kept as u64).map_err(failed)?;
         file.seek(SeekFrom::End(0)).map_err(failed)?;
-        Ok((Self { file, path: path.into() }, reports))
+        Ok((Self { file, path: path.into(), logs: None }, reports))
+    }
+
+    /// With logs, which get the same epochs.
+    pub(super) fn with(self, logs: LogFiles) -> Self {
+        Self { logs: Some(logs), ..self }
     }
 
     /// Appends a line.
     pub(super) fn append(&mut self, report: &EpochReport) -> Result<()> {
-        self.write(&report.line())
+        self.write(&report.line())?;
+        self.logs.as_mut().map_or(Ok(()), |logs| logs.append(report))
     }
 
     /// Waits until the lines are on the disk.
     pub(super) fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| Error::io("write", &self.path, e))
+        self.file.sync_data().map_err(|e| Error::io("write", &self.path, e))?;
+        self.logs.as_ref().map_or(Ok(()), LogFiles::sync)
     }
 
     fn write(&mut self, text: &str) -> Result<()> {

@@ -24,11 +24,13 @@ pub(crate) mod folder;
 #[cfg(feature = "cli")]
 mod inputs;
 mod kept;
+mod logs;
 #[cfg(feature = "cli")]
-mod manifest;
+pub(crate) mod manifest;
 pub(crate) mod metrics;
 mod notes;
 mod order;
+pub(crate) mod profile;
 #[cfg(feature = "cli")]
 pub(crate) mod run;
 mod score;

@@ -3,6 +3,7 @@
 mod relations;
 
 use super::columns::RowColumns;
+use super::profile::{Finding, Problem};
 pub(super) use relations::of_relations;
 
 use crate::data::columns::units::{Choice, Chosen, Regressed};
@@ -12,52 +13,57 @@ use crate::plan::Kind;
 const FEW_ROWS: usize = 20;
 
 /// Notes on rows [y, x] in the user's units. Columns that rounding made `coarse` are told elsewhere.
-pub(super) fn of_rows(values: &[f32], columns: &RowColumns, coarse: &[usize], kind: Kind) -> Vec<String> {
+pub(super) fn of_rows(values: &[f32], columns: &RowColumns, coarse: &[usize], kind: Kind) -> Vec<Finding> {
     let mut notes = Vec::new();
     let dim = columns.row();
     let rows = values.len() / dim;
     if rows < FEW_ROWS {
-        notes.push(format!("there are only {rows} training rows: too few to learn a density from"));
+        let says = format!("there are only {rows} training rows: too few to learn a density from");
+        notes.push(Finding::of_rows(Problem::FewRows, says));
     }
     let whole = (0..dim).filter(|j| !coarse.contains(j) && is_whole(values, dim, *j));
     let (of_y, of_x): (Vec<_>, Vec<_>) = whole.partition(|&j| j < columns.cond_dim);
     if !of_x.is_empty() {
-        notes.push(format!(
+        let says = format!(
             "whole numbers only: {}; their density is one of the numbers plus the noise added in training \
              (train.noise), and samples are not whole",
             columns.list(&of_x)
-        ));
+        );
+        notes.push(Finding::new(Problem::WholeNumbers, columns.labels(&of_x), says));
     }
     // Other kinds have no density of their conditions.
     if !of_y.is_empty() && kind == Kind::Hint {
-        notes.push(format!(
+        let says = format!(
             "whole numbers only among the conditions: {}; they have no density, so that log p(y) and with it log p(y, x) \
              mean little; posteriors are not affected",
             columns.list(&of_y)
-        ));
+        );
+        notes.push(Finding::new(Problem::WholeNumbers, columns.labels(&of_y), says));
     }
     notes
 }
 
 /// Notes on columns that are constant.
-pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &RowColumns) -> Vec<String> {
+pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &RowColumns) -> Vec<Finding> {
     let (of_y, of_x): (Vec<_>, Vec<_>) = constant.partition(|&c| c < columns.cond_dim);
     let mut notes = Vec::new();
     if !of_x.is_empty() {
         let are = if of_x.len() == 1 { "column {} is" } else { "columns {} are" };
-        notes.push(format!(
+        let says = format!(
             "{} constant: the density there is arbitrary, that of the noise added in training (train.noise); leave out \
              with --set data.columns=...",
             are.replace("{}", &columns.names_or_numbers(&of_x))
-        ));
+        );
+        notes.push(Finding::new(Problem::Constant, columns.labels(&of_x), says));
     }
     if !of_y.is_empty() {
         let are = if of_y.len() == 1 { "condition {} is" } else { "conditions {} are" };
-        notes.push(format!(
+        let says = format!(
             "{} constant: nothing can be learnt from it, and for any other value the model is arbitrary; leave it out of \
              the conditions",
             are.replace("{}", &columns.names_or_numbers(&of_y))
-        ));
+        );
+        notes.push(Finding::new(Problem::Constant, columns.labels(&of_y), says));
     }
     notes
 }
@@ -69,7 +75,7 @@ const NAMED: usize = 12;
 
 /// Notes on columns that are not simply standardised, where nobody asked for it. `held_out` says which rows of the table
 /// the training rows are not; it is empty where they are all.
-pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<String> {
+pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<Finding> {
     let described = |chosen: &&Chosen| {
         let Chosen { column, extreme, usual: [low, high], .. } = chosen;
         let times = match extreme.times {
@@ -85,24 +91,33 @@ pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool
             _ => format!("{name} (as far as {value}, {times}, first in row {row})"),
         }
     };
-    let of = |choice: Choice, why: &str| {
+    let of = |choice: Choice, problem: Problem, why: &str| {
         let all: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.choice == choice).collect();
         let mut list: Vec<String> = all.iter().take(DESCRIBED).map(described).collect();
         list.extend(all.iter().take(NAMED).skip(DESCRIBED).map(|chosen| columns.label(chosen.column)));
         if all.len() > NAMED {
             list.push(format!("and {} more", all.len() - NAMED));
         }
-        (!all.is_empty())
-            .then(|| format!("{why}: {}; columns.NAME.transform=standardize keeps mean and deviation", list.join(", ")))
+        let names: Vec<usize> = all.iter().map(|chosen| chosen.column).collect();
+        (!all.is_empty()).then(|| {
+            let says =
+                format!("{why}: {}; columns.NAME.transform=standardize keeps mean and deviation", list.join(", "));
+            Finding::new(problem, columns.labels(&names), says)
+        })
     };
     let notes = [
         of(
             Choice::Robust,
+            Problem::FarValues,
             "values far from all others (codes for missing values? errors?) would hide the rest, so these columns are \
              scaled by quantiles (robust)",
         ),
-        of(Choice::Asinh, "heavy tails: these columns are drawn together by asinh"),
-        of(Choice::Softplus, "nearly linear far from their bound, so taken by softplus and not by the logarithm"),
+        of(Choice::Asinh, Problem::HeavyTail, "heavy tails: these columns are drawn together by asinh"),
+        of(
+            Choice::Softplus,
+            Problem::FarFromBound,
+            "nearly linear far from their bound, so taken by softplus and not by the logarithm",
+        ),
     ];
     notes.into_iter().flatten().collect()
 }

@@ -14,6 +14,7 @@ use super::density;
 use super::folder::{self, RunFolder, read_model};
 use super::inputs::{absolute, keeps_inputs};
 use super::kept::{Kept, count};
+use super::logs::LogFiles;
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::{EpochReport, Metrics};
 use super::training_loop::TrainingLoop;
@@ -26,6 +27,7 @@ use crate::eval::density::{Density, TrainingRows};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
 use crate::plan::{Plan, Spec};
 
+use told::Remembering;
 pub(crate) use told::{Observer, Options, Outcome, Start};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
@@ -59,7 +61,8 @@ pub(crate) fn start(
         Some(out) => RunFolder::create(&out, options.overwrite)?,
         None => RunFolder::create_default(&data.name, config.train.seed)?,
     };
-    let metrics = Metrics::create(&folder.metrics())?;
+    let logs = LogFiles::open(folder.path(), &config.train.log, 0)?;
+    let metrics = Metrics::create(&folder.metrics())?.with(logs);
     let settings = folder.config();
     let mut run = Run { folder, config, data: &data, flow: &flow, steps, metrics, options, last: None, warned: false };
     // The first checkpoint is the beginning, and the settings come last: what looks like a run can be resumed without
@@ -165,6 +168,7 @@ pub(crate) fn resume(
         observer
             .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
     }
+    let metrics = metrics.with(LogFiles::open(folder.path(), &config.train.log, steps.position().step)?);
     let last = reports.last().copied();
     let run = Run { folder, config, data: &data, flow: &flow, steps, metrics, options, last, warned: false };
     run.train(observer)
@@ -260,10 +264,15 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn train(mut self, observer: &mut dyn Observer) -> Result<Outcome> {
-        let mut manifest = self.manifest();
+        let begun = Instant::now();
+        let earlier = manifest::facts(&self.folder.manifest()).unwrap_or_default();
+        let mut manifest = Manifest { seconds: earlier.seconds, ..self.manifest() };
         manifest.write(&self.folder.manifest())?;
+        self.data.profile().write(&self.folder.data())?;
+        // What there is to tell of the rows has a file of its own.
         self.data.notes.iter().for_each(|note| observer.warning(note));
         self.data.choices.iter().for_each(|choice| observer.note(choice));
+        let observer = &mut Remembering::new(observer, (earlier.warnings, earlier.notes));
         let train = &self.config.train;
         if train.epochs <= train.warmup_epochs && train.warmup_factor < 1.0 {
             observer.warning(&format!(
@@ -313,16 +322,21 @@ impl Run<'_> {
         manifest.status = match &result {
             Ok(true) if !drawn => manifest::UNDRAWN,
             Ok(true) => manifest::FINISHED,
-            Ok(false) => "interrupted",
+            Ok(false) => manifest::INTERRUPTED,
             Err(Error::Diverged { .. }) => manifest::DIVERGED,
             Err(_) => "failed",
         };
+        if let Err(error) = &result {
+            observer.warnings.push(error.to_string());
+        }
         manifest.ended = Some(clock::now());
         manifest.step = self.steps.position().step;
         manifest.ll = kept.map_or(self.last.and_then(|report| report.ll), |kept| kept.ll);
         manifest.kept_epoch = kept.map(|kept| kept.epoch);
         manifest.stopped_early = kept.is_some_and(|kept| kept.stopped_early);
         manifest.density.clone_from(&density);
+        manifest.seconds += begun.elapsed().as_secs_f64();
+        (manifest.warnings, manifest.notes) = (observer.warnings.clone(), observer.notes.clone());
         match (result, manifest.write(&self.folder.manifest())) {
             (Ok(finished), Ok(())) => {
                 let folder = self.folder.path().into();
@@ -443,7 +457,7 @@ impl Run<'_> {
         Manifest {
             version: env!("CARGO_PKG_VERSION"),
             command: self.options.command.to_vec(),
-            status: "running",
+            status: manifest::RUNNING,
             started: clock::now(),
             ended: None,
             from_step: position.step,
@@ -463,6 +477,9 @@ impl Run<'_> {
             stopped_early: false,
             ll: None,
             density: None,
+            seconds: 0.0,
+            warnings: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

@@ -90,7 +90,7 @@ fn later_sources_win_and_rivals_within_one_do_not() {
     assert!(message(&["model.width=3", "model.budget=100"]).contains("model.width"));
     let mut layers = Layers::new();
     layers.toml("[model]\nbudget = 5000\n[train]\nlr = 0.5\nseed = 4", Path::new("c.toml")).unwrap();
-    let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_LOG", "1"), ("LR", "/")];
+    let env = [("HINTFLOW_TRAIN__LR", "0.25"), ("HINTFLOW_TRAIN_LR", "1"), ("HINTFLOW_COLOR", "1"), ("LR", "/")];
     let env = env.into_iter().chain([("HINTFLOW_LR", "1")]);
     let strange = layers.environment(env.map(|(k, v)| (k.into(), v.into()))).unwrap();
     assert_eq!(strange, ["HINTFLOW_TRAIN_LR", "HINTFLOW_LR"]);

@@ -89,7 +89,7 @@ impl Table {
 
 fn read(path: &Path, how: &Reading<'_>, choice: Choice<'_>) -> Result<Table> {
     match Format::read_of(path)? {
-        Format::Npy => npy::read_chosen(path, how.packed, choice),
+        Format::Npy => npy::read_chosen(path, &how.text, how.packed, choice),
         Format::Csv => text::read_chosen(path, &how.text, how.packed, choice),
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::precision::Precision;
 use super::source::{ALL, Choice, narrow, narrow_packed, open_regular};
+use super::text::{ALL_MISSING, TextSettings, left_out_note};
 use crate::data::packing::{Packed, Packing, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
@@ -45,21 +46,27 @@ pub(in crate::data) struct Item {
 
 /// Reads a one- or two-dimensional array. One dimension makes one column. Names are absent.
 pub(crate) fn read_npy(path: &Path) -> Result<Table> {
-    read_chosen(path, Packed::No, ALL)
+    read_chosen(path, &TextSettings::default(), Packed::No, ALL)
 }
 
-/// As [`read_npy`], some columns of it. A file whose columns turn out to need packing is read twice.
-pub(super) fn read_chosen(path: &Path, packed: Packed<'_>, choice: Choice<'_>) -> Result<Table> {
+/// As [`read_npy`], some columns of it. Of the settings only what stands for a missing value is of any use. A file whose
+/// columns turn out to need packing is read twice.
+pub(super) fn read_chosen(
+    path: &Path,
+    settings: &TextSettings,
+    packed: Packed<'_>,
+    choice: Choice<'_>,
+) -> Result<Table> {
     if let Packed::AsNeeded = packed {
-        let looked = Numbers::read(path, packed, choice)?;
+        let looked = Numbers::read(path, settings, packed, choice)?;
         let Some(packing) = looked.precision.needed() else { return looked.table(path) };
         drop(looked);
-        let numbers = Numbers::read(path, Packed::As(&[], &packing), choice)?;
+        let mut numbers = Numbers::read(path, settings, Packed::As(&[], &packing), choice)?;
         let note = |(packing, column): (&Packing, &usize)| packing.note(&format!("column {}", column + 1));
-        let notes = numbers.packing.iter().zip(&numbers.chosen).filter_map(note).collect();
-        return Ok(numbers.table(path)?.with_assumed(notes, 0));
+        numbers.assumed = numbers.packing.iter().zip(&numbers.chosen).filter_map(note).collect();
+        return numbers.table(path);
     }
-    Numbers::read(path, packed, choice)?.table(path)
+    Numbers::read(path, settings, packed, choice)?.table(path)
 }
 
 /// Some columns of an array, rounded.
@@ -67,11 +74,14 @@ struct Numbers {
     chosen: Vec<usize>,
     packing: Vec<Packing>,
     precision: Precision,
+    /// Row by row; NaN if one is missing.
     values: Vec<f32>,
+    /// What is to be told of how they are packed.
+    assumed: Vec<String>,
 }
 
 impl Numbers {
-    fn read(path: &Path, packed: Packed<'_>, choice: Choice<'_>) -> Result<Self> {
+    fn read(path: &Path, settings: &TextSettings, packed: Packed<'_>, choice: Choice<'_>) -> Result<Self> {
         let (file, length) = open_regular(path)?;
         let mut input = BufReader::with_capacity(CHUNK, file);
         let header = read_header(&mut input, length, path)?;
@@ -81,6 +91,9 @@ impl Numbers {
         // Numbers of one or two bytes fit.
         let (is_wide, looks) = (header.item.size > 2, matches!(packed, Packed::AsNeeded));
         let values = read_as(&mut input, &header, &chosen, path, |place, exact| {
+            if settings.is_missing_number(exact) {
+                return Ok(f32::NAN);
+            }
             let (exact, value) = match looks && exact.is_finite() {
                 true => (exact, exact as f32),
                 false => narrow_packed(exact, &packing[place])?,
@@ -90,16 +103,33 @@ impl Numbers {
             }
             Ok(value)
         })?;
-        Ok(Self { chosen, packing, precision, values })
+        Ok(Self { chosen, packing, precision, values, assumed: Vec::new() })
     }
 
     fn table(self, path: &Path) -> Result<Table> {
-        let Self { chosen, packing, precision, values } = self;
+        let Self { chosen, packing, precision, mut values, mut assumed } = self;
+        let rows = values.len() / chosen.len().max(1);
+        let left_out = remove_missing(&mut values, chosen.len());
+        if values.is_empty() {
+            return Err(Error::format(path, ALL_MISSING));
+        }
+        assumed.extend(left_out_note(left_out, rows));
         let numbers = chosen.iter().map(|column| column + 1).collect();
         precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
         let table = Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse());
-        Ok(table.with_file_numbers(numbers).with_packing(shortened(packing)))
+        let table = table.with_file_numbers(numbers).with_packing(shortened(packing));
+        Ok(table.with_assumed(assumed, left_out))
     }
+}
+
+/// Removes the rows that hold a NaN, which stands for a missing value; returns their number.
+fn remove_missing(values: &mut Vec<f32>, dim: usize) -> usize {
+    let is_missing = |row: &[f32]| row.iter().any(|v| v.is_nan());
+    let left_out = values.chunks_exact(dim).filter(|row| is_missing(row)).count();
+    if left_out > 0 {
+        *values = values.chunks_exact(dim).filter(|row| !is_missing(row)).flatten().copied().collect();
+    }
+    left_out
 }
 
 /// An array that is in memory, of one or two dimensions: its values and the number of its columns. Errors are those of

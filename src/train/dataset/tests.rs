@@ -5,7 +5,8 @@ use crate::Overwrite;
 use crate::config::Given;
 use crate::config::preset::for_tables;
 use crate::data::shapes::lens::Outline;
-use crate::data::{Bounds, ColumnTransform};
+use crate::data::{Bounds, ColumnTransform, Shapes};
+use crate::train::dataset::simulated::zeros;
 use std::path::Path;
 
 fn table(folder: &Path, rows: usize) -> Config {

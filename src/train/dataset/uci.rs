@@ -1,6 +1,6 @@
 //! Rows of a UCI data set: its training part, scored on its test part. They are normalised already.
 
-use super::{RowColumns, Rows};
+use super::{Finding, Problem, RowColumns, Rows};
 use crate::config::{Config, Preset};
 use crate::data::uci::Parts;
 use crate::error::{Error, Result};
@@ -24,16 +24,6 @@ pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
     }
     let columns = RowColumns::simulated(Vec::new(), columns);
     let (name, train) = (preset.name().into(), train.into());
-    Ok(Rows {
-        name,
-        columns,
-        coarse: Vec::new(),
-        train,
-        test,
-        held_out: Vec::new(),
-        split: None,
-        file: None,
-        notes,
-        choices: Vec::new(),
-    })
+    let findings = notes.into_iter().map(|says| Finding::of_rows(Problem::LeftOut, says)).collect();
+    Ok(Rows { name, columns, train, test, findings, ..Rows::default() })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::super::columns::RowColumns;
+use super::super::profile::{Finding, Problem};
 use super::{NAMED, file_row};
 use crate::data::columns::dependence::{self, Dependent};
 use crate::plan::Kind;
@@ -24,35 +25,38 @@ pub(in crate::train) fn of_relations(
     columns: &RowColumns,
     kind: Kind,
     held_out: &[bool],
-) -> Vec<String> {
+) -> Vec<Finding> {
     let dim = columns.row();
     let found = dependence::find(values, dim);
     let (of_y, of_x): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| found.column < columns.cond_dim);
     let mut notes = Vec::new();
+    let labels = |found: &[Dependent]| columns.labels(&found.iter().map(|found| found.column).collect::<Vec<_>>());
     if !of_x.is_empty() {
         let (n, left) = (columns.dim, columns.dim - of_x.len());
-        notes.push(format!(
+        let says = format!(
             "columns that others give to within 0.1 % of their deviation: {}. The rows have no density in {n} columns: across \
              these relations it is that of the noise added in training (train.noise), and grows without limit as that \
              falls; {}",
             written(&of_x, columns),
             keep(&of_x, columns, left)
-        ));
+        );
+        notes.push(Finding::new(Problem::Collinear, labels(&of_x), says));
     }
     // Other kinds have no density of their conditions.
     if !of_y.is_empty() && kind == Kind::Hint {
-        notes.push(format!(
+        let says = format!(
             "conditions that others give: {}. They have no density together, so that log p(y) and with it log p(y, x) mean \
              little; leave them out of data.given",
             written(&of_y, columns)
-        ));
+        );
+        notes.push(Finding::new(Problem::Collinear, labels(&of_y), says));
     }
     notes.extend(of_repeated(values, columns, held_out));
     notes
 }
 
 /// Rows that are the same as others, in tables whose values could be any.
-fn of_repeated(values: &[f32], columns: &RowColumns, held_out: &[bool]) -> Option<String> {
+fn of_repeated(values: &[f32], columns: &RowColumns, held_out: &[bool]) -> Option<Finding> {
     let dim = columns.row();
     let rows = values.len() / dim;
     if dim == 1 || (0..dim).all(|c| has_few(values, dim, c)) {
@@ -60,12 +64,13 @@ fn of_repeated(values: &[f32], columns: &RowColumns, held_out: &[bool]) -> Optio
     }
     let (count, [first, again]) = dependence::repeated_rows(values, dim)?;
     (count as f64 >= REPEATED * rows as f64).then(|| {
-        format!(
+        let says = format!(
             "{count} of {rows} training rows repeat others (row {} is row {} again): they have no density, and repeats \
              among the held-out rows make the test loss better than it is; leave them out of the table",
             file_row(held_out, again),
             file_row(held_out, first)
-        )
+        );
+        Finding::of_rows(Problem::RepeatedRows, says)
     })
 }
 

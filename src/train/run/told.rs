@@ -31,6 +31,57 @@ pub(crate) trait Observer {
 /// An observer that is not interested.
 impl Observer for () {}
 
+/// Passes on what a training tells, and remembers its sentences for the manifest.
+pub(super) struct Remembering<'a> {
+    inner: &'a mut dyn Observer,
+    /// What may not be as the user wants it.
+    pub(super) warnings: Vec<String>,
+    /// What the user may want to know.
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a> Remembering<'a> {
+    /// After what was told of the run before it was resumed.
+    pub(super) fn new(inner: &'a mut dyn Observer, (warnings, notes): (Vec<String>, Vec<String>)) -> Self {
+        Self { inner, warnings, notes }
+    }
+}
+
+/// A resumed run tells some things again.
+fn add(to: &mut Vec<String>, text: &str) {
+    if !to.iter().any(|known| known == text) {
+        to.push(text.into());
+    }
+}
+
+impl Observer for Remembering<'_> {
+    fn started(&mut self, start: &Start<'_>) {
+        self.inner.started(start);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.inner.progress(progress);
+    }
+
+    fn epoch(&mut self, report: &EpochReport, progress: &Progress) {
+        self.inner.epoch(report, progress);
+    }
+
+    fn saved(&mut self) {
+        self.inner.saved();
+    }
+
+    fn note(&mut self, text: &str) {
+        add(&mut self.notes, text);
+        self.inner.note(text);
+    }
+
+    fn warning(&mut self, text: &str) {
+        add(&mut self.warnings, text);
+        self.inner.warning(text);
+    }
+}
+
 /// What begins.
 pub(crate) struct Start<'a> {
     /// The run folder.

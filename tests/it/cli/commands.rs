@@ -15,7 +15,16 @@ fn a_training_leaves_a_whole_run_folder() {
     assert_eq!(done.stdout, "a/run\n");
     assert_eq!(
         place.names("a/run"),
-        ["checkpoints", "config.toml", "manifest.json", "metrics.csv", "model.safetensors", "plots"]
+        [
+            "checkpoints",
+            "config.toml",
+            "data.json",
+            "manifest.json",
+            "metrics.csv",
+            "model.safetensors",
+            "plots",
+            "report.html"
+        ]
     );
     let metrics = place.text("a/run/metrics.csv");
     let lines: Vec<_> = metrics.lines().collect();

@@ -24,7 +24,8 @@ use cells::{Cell, split};
 use layout::{Column, Layout};
 use lines::Lines;
 pub(in crate::data) use number::number;
-pub(crate) use settings::{Decimal, Separator, TextSettings};
+pub(super) use settings::{ALL_MISSING, left_out_note};
+pub(crate) use settings::{Decimal, Separator, TextSettings, USUALLY_MISSING};
 pub(crate) use write::{csv_to, write_csv};
 
 /// Reads a text table.
@@ -188,7 +189,7 @@ impl<'a> Rows<'a> {
             let what = match (self.row, &self.layout.names) {
                 (0, Some(_)) => "there is a line of names and no row of numbers",
                 (0, None) => "there are no rows",
-                _ => "every row has a missing value (data.missing)",
+                _ => ALL_MISSING,
             };
             return Err(Error::format(self.path, what));
         }
@@ -197,12 +198,7 @@ impl<'a> Rows<'a> {
         let names = chosen.iter().map_while(|&column| self.layout.name(column)).collect();
         let numbers = chosen.iter().map(|column| column + 1).collect();
         let mut assumed = self.layout.assumed;
-        if self.left_out > 0 {
-            assumed.push(format!(
-                "left out {} of {} rows, which have a missing value (data.missing); the others are numbered without them",
-                self.left_out, self.row
-            ));
-        }
+        assumed.extend(left_out_note(self.left_out, self.row));
         let table = Table::new(names, chosen.len(), self.values)?;
         let table = table.with_coarse(self.precision.coarse()).with_file_numbers(numbers);
         Ok(table.with_packing(shortened(self.packing)).with_assumed(assumed, self.left_out))

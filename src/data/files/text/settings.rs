@@ -77,6 +77,28 @@ impl TextSettings {
         };
         self.missing.iter().any(is)
     }
+
+    /// The same of a number that is no text.
+    pub(in crate::data::files) fn is_missing_number(&self, value: f64) -> bool {
+        let is = |number: f64| number == value || (number.is_nan() && value.is_nan());
+        self.missing.iter().any(|word| word.parse().is_ok_and(is))
+    }
+}
+
+/// What usually stands for a missing value.
+pub(crate) const USUALLY_MISSING: [&str; 13] =
+    ["empty", "nan", "na", "n/a", "#n/a", "null", "none", "-", "?", ".", "inf", "-inf", "infinity"];
+
+/// Why there are no rows if all were left out.
+pub(in crate::data::files) const ALL_MISSING: &str = "every row has a missing value (data.missing)";
+
+/// That rows were left out, if some were.
+pub(in crate::data::files) fn left_out_note(left_out: usize, rows: usize) -> Option<String> {
+    (left_out > 0).then(|| {
+        format!(
+            "left out {left_out} of {rows} rows, which have a missing value (data.missing); the others are numbered without them"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -90,5 +112,11 @@ mod tests {
         assert_eq!(missing, [true, true, true, false, true, false, false]);
         let settings = TextSettings { missing: vec!["empty".into()], ..settings };
         assert_eq!(["", "NA"].map(|cell| settings.is_missing(cell)), [true, false]);
+        let missing = USUALLY_MISSING.map(String::from).to_vec();
+        let settings = TextSettings { missing, ..settings };
+        let cells = ["", "NaN", "None", "-Inf", "0", "-1", "x"].map(|cell| settings.is_missing(cell));
+        assert_eq!(cells, [true, true, true, true, false, false, false]);
+        let numbers = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0].map(|value| settings.is_missing_number(value));
+        assert_eq!(numbers, [true, true, true, false]);
     }
 }

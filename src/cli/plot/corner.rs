@@ -1,0 +1,192 @@
+//! `hintflow plot corner`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::cli::layout::LayoutArgs;
+use crate::data::Table;
+use crate::report::{CornerSample, MOST_COLUMNS, MOST_SAMPLES, corner};
+use crate::{Error, Result};
+
+use super::{Picture, titles};
+
+const AFTER_HELP: &str = "\
+Columns are matched by name if the files have names, else by position. A column `weight`, as `hintflow correct` writes
+it, weighs the rows. Lines go around the regions of highest density that hold 50 % and 90 %.";
+
+/// Columns of samples, and pairs of columns, of one file or of several in their colours
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Corner {
+    /// Samples: .npy, .csv or text
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// True values to be marked: a table with one row
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
+    /// Columns to draw, by name or number [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// What to call them in the picture [default: their names]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    labels: Option<Vec<String>>,
+    #[command(flatten)]
+    picture: Picture,
+    #[command(flatten)]
+    layout: LayoutArgs,
+}
+
+/// The column that weighs rows.
+const WEIGHT: &str = "weight";
+/// The column that says which observation a sample is of.
+const GROUP: &str = "observation";
+
+impl Corner {
+    pub(super) fn draw(&self) -> Result<PathBuf> {
+        let inputs: Vec<&Path> = self.files.iter().chain(&self.truth).map(PathBuf::as_path).collect();
+        let path = self.picture.path(&inputs)?;
+        if self.files.len() > MOST_SAMPLES {
+            let what = format!("{} are named; at most {MOST_SAMPLES} can be told apart in a picture", self.files.len());
+            return Err(Error::config("FILE", what));
+        }
+        let mut names: Option<Vec<String>> = None;
+        let mut samples = Vec::new();
+        for (file, name) in self.files.iter().zip(titles(&self.files)) {
+            let (table, weights) = self.read(file)?;
+            let table = match &names {
+                None => table,
+                Some(names) => in_order(table, names, file)?,
+            };
+            if names.is_none() {
+                names = Some(columns(&table));
+            }
+            samples.push(CornerSample { name, rows: table.into_values(), weights });
+        }
+        let names = names.unwrap_or_default();
+        if names.len() > MOST_COLUMNS {
+            let what = format!(
+                "{} has {} columns; of more than {MOST_COLUMNS} nothing can be seen: choose some, such as --columns {}",
+                self.files[0].display(),
+                names.len(),
+                names.iter().take(4).map(|name| name.trim_start_matches(NUMBERED)).collect::<Vec<_>>().join(",")
+            );
+            return Err(Error::config("--columns", what));
+        }
+        let truth = self.truth.as_ref().map(|file| self.true_values(file, &names)).transpose()?;
+        let labels = match &self.labels {
+            Some(labels) if labels.len() != names.len() => {
+                let what = format!("are {}, but there are {} columns: {}", labels.len(), names.len(), names.join(", "));
+                return Err(Error::config("--labels", what));
+            }
+            Some(labels) => labels,
+            None => &names,
+        };
+        corner(&path, &samples, labels, truth.as_deref())?;
+        Ok(path)
+    }
+
+    /// The columns of a file that are drawn, and the weights of its rows.
+    fn read(&self, file: &Path) -> Result<(Table, Option<Vec<f32>>)> {
+        let layout = self.layout.reading();
+        let Some(wanted) = &self.columns else {
+            return split(Table::read_with(file, &layout)?, file);
+        };
+        let wanted: Vec<&str> = wanted.iter().map(|name| name.trim()).collect();
+        // Those that say something of the rows are read, too, if they are there; others may hold anything.
+        for also in [&[WEIGHT, GROUP][..], &[GROUP], &[WEIGHT]] {
+            let more: Vec<&str> =
+                wanted.iter().chain(also.iter().filter(|name| !wanted.contains(name))).copied().collect();
+            if more.len() > wanted.len()
+                && let Ok(table) = Table::read_columns_with(file, &more, &layout)
+            {
+                return split(table, file);
+            }
+        }
+        let table = Table::read_columns_with(file, &wanted, &layout).map_err(|error| match error {
+            Error::Config { what, .. } => Error::config("--columns", format!("{}: {what}", file.display())),
+            other => other,
+        })?;
+        Ok((table, None))
+    }
+
+    fn true_values(&self, file: &Path, names: &[String]) -> Result<Vec<f32>> {
+        let layout = self.layout.reading();
+        let (table, in_file) = Table::read_named(file, names, &layout)?;
+        let table = match &self.columns {
+            // By number, or of a file with other names.
+            Some(wanted) if table.dim() != names.len() || !names.iter().all(|name| in_file.contains(name)) => {
+                let wanted: Vec<&str> = wanted.iter().map(|name| name.trim()).collect();
+                match Table::read_columns_with(file, &wanted, &layout) {
+                    Ok(table) => table,
+                    Err(_) => table,
+                }
+            }
+            _ => table,
+        };
+        if table.rows() != 1 && !(table.dim() == 1 && table.rows() == names.len()) {
+            return Err(Error::format(file, format!("has {} rows; the true values are one row", table.rows())));
+        }
+        let values = table.into_values();
+        if values.len() != names.len() {
+            let what = format!("has {} values; {} columns are drawn: {}", values.len(), names.len(), names.join(", "));
+            return Err(Error::format(file, what));
+        }
+        Ok(values)
+    }
+}
+
+/// Before the number of a column without a name.
+const NUMBERED: &str = "column ";
+
+fn columns(table: &Table) -> Vec<String> {
+    (0..table.dim()).map(|k| table.column_label(k)).collect()
+}
+
+/// The columns without those that say something of the rows, and what they say.
+fn split(table: Table, file: &Path) -> Result<(Table, Option<Vec<f32>>)> {
+    let place = |name: &str| table.columns().iter().position(|column| column == name);
+    let (group, weight) = (place(GROUP), place(WEIGHT));
+    if let Some(group) = group {
+        let first = table.row(0)[group];
+        if table.iter_rows().any(|row| row[group] != first) {
+            let what = format!(
+                "holds samples for several observations (its column `{GROUP}`), which are as many posteriors; draw one at a time"
+            );
+            return Err(Error::format(file, what));
+        }
+    }
+    let out: Vec<usize> = group.into_iter().chain(weight).collect();
+    if out.is_empty() || out.len() == table.dim() {
+        return Ok((table, None));
+    }
+    let weights: Option<Vec<f32>> = weight.map(|weight| table.iter_rows().map(|row| row[weight]).collect());
+    if weights.iter().flatten().any(|weight| *weight < 0.0)
+        || weights.as_ref().is_some_and(|w| w.iter().all(|w| *w == 0.0))
+    {
+        return Err(Error::format(
+            file,
+            format!("its column `{WEIGHT}` must hold weights, 0 or more, and not 0 alone"),
+        ));
+    }
+    Ok((table.without(&out)?, weights))
+}
+
+/// The table with the columns of the first file, by name if it has names.
+fn in_order(table: Table, names: &[String], file: &Path) -> Result<Table> {
+    let is_named = !table.columns().is_empty() && !names[0].starts_with(NUMBERED);
+    if is_named && names.iter().all(|name| table.columns().contains(name)) {
+        return table.select(names);
+    }
+    if table.dim() == names.len() {
+        return Ok(table);
+    }
+    let what = format!(
+        "has {} columns ({}), and the first file {} ({}); choose those that both have with --columns",
+        table.dim(),
+        columns(&table).join(", "),
+        names.len(),
+        names.join(", ")
+    );
+    Err(Error::format(file, what))
+}

@@ -1,0 +1,144 @@
+//! Whether the model can be trusted: what a reader sees first.
+
+use crate::report::html::{Html, Mood};
+
+use super::facts::{Facts, State};
+use super::training::still_falling;
+
+/// Tests whose words are in the box; the others are in their part of the page.
+const SHOWN: usize = 4;
+
+pub(super) fn write(facts: &Facts, html: &mut Html) {
+    let (mood, sentence, mut beside) = match of_state(facts) {
+        Some((mood, sentence, beside)) => (mood, sentence, vec![beside]),
+        None => of_diagnosis(facts),
+    };
+    let density = density(facts);
+    let (mood, sentence) = match (density.is_empty(), mood) {
+        (true, _) | (false, Mood::Bad) => (mood, sentence),
+        (false, _) => {
+            beside.insert(0, sentence);
+            (Mood::Bad, "Densities or samples of this model are wrong in places.".into())
+        }
+    };
+    beside.extend(density);
+    if facts.state == State::Finished {
+        beside.extend(still_falling(facts));
+    }
+    let of_data = facts.profile.as_ref().map_or(0, |profile| profile.findings.len());
+    let of_training = facts.manifest.warnings.len();
+    let counted = [
+        (of_data, "finding about the data", "findings about the data"),
+        (of_training, "warning of the training", "warnings of the training"),
+    ];
+    let counted: Vec<String> = counted
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
+    if !counted.is_empty() {
+        beside.push(format!("Below: {}.", counted.join(" and ")));
+    }
+    html.verdict(mood, &sentence, &beside);
+}
+
+/// What densities of held-out rows and samples warn of.
+pub(super) fn density(facts: &Facts) -> Vec<String> {
+    let density = facts.manifest.density.as_ref();
+    density
+        .map(|density| {
+            density.of_not_finite().into_iter().chain(density.warnings()).map(|text| sentence(&text)).collect()
+        })
+        .unwrap_or_default()
+}
+
+/// What there is to say of a run that is not simply finished.
+fn of_state(facts: &Facts) -> Option<(Mood, String, String)> {
+    let (done, all) = (facts.trained_epochs(), facts.manifest.epochs);
+    let so_far = match facts.has_model {
+        true => "The model in the folder is that of an earlier end.",
+        false => "There is no model yet.",
+    };
+    let go_on = facts.command("`hintflow train --resume RUN` goes on.");
+    Some(match facts.state {
+        State::Finished => return None,
+        State::Training => (
+            Mood::Open,
+            format!("The training is not over: {done} of {all} epochs are done. {so_far}"),
+            facts.command("`hintflow report RUN` tells more later."),
+        ),
+        State::Stopped => {
+            (Mood::Open, format!("The training was stopped after {done} of {all} epochs. {so_far}"), go_on)
+        }
+        State::Diverged => (
+            Mood::Bad,
+            format!("The training diverged after {done} of {all} epochs: its loss became no number."),
+            "Try a lower `train.lr`, and look at the data below: far values and columns without variation are the usual reasons."
+                .into(),
+        ),
+        State::Failed => (Mood::Bad, format!("The training ended with an error after {done} of {all} epochs. {so_far}"), go_on),
+        State::Unknown => (
+            Mood::Open,
+            format!("There is no manifest that tells how the training ended. {so_far}"),
+            go_on,
+        ),
+    })
+}
+
+fn of_diagnosis(facts: &Facts) -> (Mood, String, Vec<String>) {
+    let Some(diagnosed) = &facts.diagnostics else {
+        let how = match facts.manifest.data.test_rows {
+            0 => "`hintflow diagnose RUN TABLE` tests it on rows that it was not trained on.",
+            _ => "`hintflow diagnose RUN` tests it on the rows that were held out, and writes what it finds here.",
+        };
+        return (Mood::Open, "Whether this model can be trusted has not been tested.".into(), vec![facts.command(how)]);
+    };
+    if diagnosed.is_of_another {
+        let how = facts.command("`hintflow diagnose RUN` tests the model that is there now.");
+        return (Mood::Open, "The model is another one than that which was tested.".into(), vec![how]);
+    }
+    let found = &diagnosed.found;
+    let rejected = found.diagnosis.rejected(found.level);
+    let mut beside: Vec<String> =
+        rejected.iter().take(SHOWN).map(|test| sentence(&format!("{}: {}", test.name, test.says))).collect();
+    if rejected.len() > SHOWN {
+        beside.push(format!("{} more are below.", rejected.len() - SHOWN));
+    }
+    let tests = found.diagnosis.tests.len();
+    let (mood, words) = match rejected.len() {
+        0 => (Mood::Good, sentence(&found.verdict)),
+        1 => (Mood::Bad, format!("1 of {tests} tests speaks against this model:")),
+        n => (Mood::Bad, format!("{n} of {tests} tests speak against this model:")),
+    };
+    if !rejected.is_empty() {
+        beside.push(
+            "Of many rows every model is found wrong: the numbers above tell whether it matters for your question."
+                .into(),
+        );
+    }
+    if let Some(share) = found.observation {
+        beside.push(format!(
+            "Of the observations of the training, {:.2} % are as unusual as the one that was named.",
+            100.0 * share
+        ));
+    }
+    (mood, words, beside)
+}
+
+/// Words as a sentence.
+pub(super) fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let text = first + letters.as_str();
+    if text.ends_with(['.', ':', '!', '?']) { text } else { text + "." }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn words_become_sentences() {
+        assert_eq!(["", "ä b", "It is."].map(sentence), [".", "Ä b.", "It is."]);
+    }
+}
