@@ -444,7 +444,7 @@ impl Train {
             lr: self.lr,
             lr_final: self.lr_final,
             epochs: self.epochs,
-            cycles: self.cycles.unwrap_or(1),
+            cycles: self.cycles.unwrap_or(1).min(self.epochs).max(1),
             warmup_epochs: self.warmup_epochs,
             warmup_factor: self.warmup_factor,
             warmup_steps: self.warmup_steps.min(steps / 10),

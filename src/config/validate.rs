@@ -42,10 +42,8 @@ impl Train {
         number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
             v >= 0.0 && (v as f32) < 1.0
         })?;
-        let cycles = t.cycles.unwrap_or(1);
-        if cycles == 0 || cycles > t.epochs {
-            let what = format!("is {cycles}, must be at least 1 and at most train.epochs ({})", t.epochs);
-            return Err(Error::config("train.cycles", what));
+        if t.cycles == Some(0) {
+            return Err(Error::config("train.cycles", "is 0, must be at least 1"));
         }
         at_most("train.retries", t.retries, MOST_RETRIES)
     }

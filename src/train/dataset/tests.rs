@@ -45,7 +45,7 @@ fn small_tables_train_too() {
         assert_eq!(data.train_rows() + data.test_rows(), rows);
         assert!(data.train_rows() > 0 && (data.test_rows() > 0) == (rows > 1));
         let train = data.resolve(&config.train, config.model.kind, config.model.coupling).unwrap();
-        assert_eq!(train.batches_per_epoch, Some(1));
+        assert_eq!(train.batches_per_epoch, Some(32));
     }
 }
 

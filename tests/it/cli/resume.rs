@@ -229,7 +229,7 @@ fn a_training_of_two_cycles_ends_with_the_same_bits() {
     let rates: Vec<f64> = lines[1..].iter().map(rate).collect();
     let falls = rates.windows(2).filter(|pair| pair[1] < pair[0]).count();
     assert_eq!((rates.len(), falls), (40, 38), "{rates:?}");
-    assert!(rates[20] > 100.0 * rates[19], "{rates:?}");
+    assert!(rates[20] > 50.0 * rates[19], "{rates:?}");
     // Without less decay it would be another model.
     place.line(&format!("{train} --set train.cycles=1 --out one")).good();
     assert!(place.read("whole/model.safetensors") != place.read("one/model.safetensors"));
