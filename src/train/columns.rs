@@ -205,9 +205,14 @@ impl RowColumns {
         &self.packing
     }
 
+    /// How column `j` of a row, from 0, is packed.
+    pub(super) fn packing_of(&self, j: usize) -> Packing {
+        self.packing.get(j).copied().unwrap_or_default()
+    }
+
     /// The number that a value of column `j` of a row, from 0, stands for, as a message has it.
     pub(super) fn number_of(&self, j: usize, value: f32) -> String {
-        self.packing.get(j).copied().unwrap_or_default().shown(value)
+        self.packing_of(j).shown(value)
     }
 
     /// What to call column `j` of a row, from 0, in a message.
@@ -245,7 +250,7 @@ impl RowColumns {
                 let what = format!("is the same column as `columns.{other}`; give all its settings under one name");
                 return Err(Error::config(format!("columns.{name}"), what));
             }
-            settings[j] = column.packed(self.packing.get(j).copied().unwrap_or_default());
+            settings[j] = column.packed(self.packing_of(j));
             if let Some(mistake) = settings[j].bounds().mistake() {
                 return Err(Error::config(format!("columns.{name}"), mistake));
             }

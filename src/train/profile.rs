@@ -92,15 +92,15 @@ pub(crate) struct Column {
     /// Whether the model is given it, instead of modelling it.
     pub is_condition: bool,
     /// Least and greatest value.
-    pub least: f32,
+    pub least: f64,
     /// See [`Column::least`].
-    pub greatest: f32,
+    pub greatest: f64,
     /// Mean of all values.
     pub mean: f64,
     /// Their standard deviation.
     pub deviation: f64,
     /// The values below which the shares [`SHARES`] lie, of at most [`SAMPLED`] rows that are spread over the table.
-    pub quantiles: [f32; 5],
+    pub quantiles: [f64; 5],
     /// Different values among these.
     pub distinct: usize,
     /// Its way to the networks, by its name in `columns.NAME.transform`.
@@ -139,15 +139,17 @@ pub(super) fn of_columns(train: &[f32], test: &[f32], columns: &RowColumns) -> V
     let of = |j: usize| {
         let mut sorted: Vec<f64> = some.iter().map(|row| row[j].into()).collect();
         sorted.sort_by(f64::total_cmp);
-        let quantiles = SHARES.map(|share| quantile(&sorted, share) as f32);
+        // Numbers as they are in the file.
+        let packing = columns.packing_of(j);
+        let quantiles = SHARES.map(|share| packing.unpack(quantile(&sorted, share) as f32));
         sorted.dedup();
         Column {
             name: columns.label(j),
             is_condition: j < columns.cond_dim,
-            least: range[j][0],
-            greatest: range[j][1],
-            mean: mean[j],
-            deviation: (square[j] / count as f64).sqrt(),
+            least: packing.unpack(range[j][0]),
+            greatest: packing.unpack(range[j][1]),
+            mean: packing.unpack_exact(mean[j]),
+            deviation: packing.ln_scale().exp() * (square[j] / count as f64).sqrt(),
             quantiles,
             distinct: sorted.len(),
             transform: String::new(),
