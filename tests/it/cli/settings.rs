@@ -50,7 +50,7 @@ fn memory_is_a_flag_and_a_setting_that_a_run_keeps() {
 #[test]
 fn tables_get_defaults_for_their_size() {
     let place = Place::new();
-    let spline = [(20, "18", "1", "0.4"), (1000, "64", "14", "0.4"), (5000, "70", "64", "0.12")];
+    let spline = [(20, "18", "32", "0.4"), (1000, "64", "32", "0.4"), (5000, "70", "64", "0.12")];
     let affine = [(20, "18", "1", "0.0"), (1000, "32", "28", "0.0"), (5000, "45", "100", "0.0")];
     for (more, sizes) in [("", spline), (" --set model.coupling=affine", affine)] {
         for (rows, batch, batches, dropout) in sizes {
