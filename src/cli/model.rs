@@ -123,15 +123,10 @@ impl Data {
             (Some(columns), _) => chosen(path, columns, COLUMNS, names, &reading)?,
             // A table as it was trained on: what is not condition is modelled.
             (None, Some(given)) if names.is_empty() => {
-                // Which columns are the model's shows only then.
-                let table = Table::read_with(path, &self.parts.layout.reading())?;
-                let conditions = table.numbers(given).map_err(|e| renamed(e, GIVEN))?;
-                let left: Vec<String> =
-                    (1..=table.dim()).filter(|i| !conditions.contains(&(i - 1))).map(|i| i.to_string()).collect();
-                match of_x.packing.is_empty() {
-                    true => table.without(&conditions)?,
-                    false => Table::read_columns_with(path, &left, &reading)?,
-                }
+                let of_y = (0..cond_dim).map(|c| of_y.packing(c));
+                let packing: Vec<_> = of_y.chain((0..dim).map(|c| of_x.packing(c))).collect();
+                let reading = self.parts.layout.reading_as(Packed::As(&[], &packing));
+                Table::read_parts(path, given, None, &reading).map_err(|e| renamed(e, GIVEN))?.modelled
             }
             (None, _) => {
                 let (table, in_file) = Table::read_named(path, names, &reading)?;

@@ -183,7 +183,11 @@ impl Train {
     fn missing(&self, layers: &Layers) -> Result<Option<String>> {
         match (self.on_invalid, layers.given("data.missing")) {
             (None | Some(OnInvalid::Stop), None) | (None, Some(_)) => Ok(None),
-            (Some(OnInvalid::Drop), _) => Ok(Some(USUALLY_MISSING.join(","))),
+            (Some(OnInvalid::Drop), None) => Ok(Some(USUALLY_MISSING.join(","))),
+            (Some(OnInvalid::Drop), Some(missing)) => {
+                let also = missing.trim_matches(['[', ']']).replace(['"', '\''], "");
+                Ok(Some(format!("{},{also}", USUALLY_MISSING.join(","))))
+            }
             (Some(OnInvalid::Stop), Some(missing)) => {
                 let what =
                     format!("is `stop`, but data.missing is {missing}, which leaves out rows; give only one of them");
@@ -227,7 +231,6 @@ impl Train {
         }
         let options = [
             ("data.given", self.given.clone(), "--given"),
-            ("data.missing", self.missing(&layers)?, "--on-invalid"),
             ("model.init", self.init.as_deref().map(text), "--init"),
             ("train.seed", self.seed.map(|v| v.to_string()), "--seed"),
             ("train.epochs", self.epochs.map(|v| v.to_string()), "--epochs"),
@@ -242,6 +245,9 @@ impl Train {
         flags.extend(options.into_iter().filter_map(|(key, value, flag)| value.map(|value| (key, value, flag))));
         layers.flags(flags)?;
         layers.assignments(&self.set)?;
+        // After all that may say something of the same.
+        let missing = self.missing(&layers)?;
+        layers.flags(missing.map(|missing| ("data.missing", missing, "--on-invalid")))?;
         if let Some(source) = &self.source {
             let key = source_key(source)?;
             if key == "data.path"

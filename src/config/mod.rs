@@ -5,6 +5,7 @@
 //! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
 //! starting values: the paper's for a named data set, sensible ones for a table of any size.
 
+mod columns;
 mod differences;
 mod given;
 mod inn;
@@ -15,12 +16,11 @@ pub(crate) mod preset;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+pub(crate) use columns::Columns;
 pub(crate) use differences::Difference;
 pub(crate) use given::Given;
 pub(crate) use layers::Layers;
@@ -302,23 +302,11 @@ pub(crate) enum CouplingKind {
     Spline,
 }
 
-/// Columns by name or number. In settings either a list or one text with commas.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Columns(pub Vec<String>);
-
 impl Data {
     /// What is said of the layout of text tables.
     pub(crate) fn text(&self) -> TextSettings {
         let missing = self.missing.as_ref().map(|missing| missing.0.clone()).unwrap_or_default();
         TextSettings { header: self.header, separator: self.separator, decimal: self.decimal, missing }
-    }
-}
-
-impl Columns {
-    /// The columns of a text with commas between them.
-    pub(crate) fn of_text(text: &str) -> Self {
-        Self(text.split(',').map(|name| name.trim().to_owned()).collect())
     }
 }
 
@@ -430,10 +418,12 @@ impl Train {
         }
     }
 
-    /// Whether a training may go back to its best epoch, at its end or to cool down, so that its weights are
+    /// Whether a training may go back to its best epoch, at its end, to cool down or for another cycle, so that its weights are
     /// remembered.
     pub(crate) fn goes_back(&self) -> bool {
-        self.keep == Keep::Best || (self.cooldown > 0 && self.patience > 0)
+        self.keep == Keep::Best
+            || (self.cooldown > 0 && self.patience > 0)
+            || self.cycles.is_some_and(|cycles| cycles > 1)
     }
 
     /// Learning rate by epoch and step.
@@ -468,39 +458,5 @@ impl Config {
     pub(crate) fn to_toml(&self) -> Result<String> {
         self.has_a_place_in_toml()?;
         Ok(toml::to_string(self).unwrap_or_else(|e| unreachable!("settings that TOML has no place for: {e}")))
-    }
-}
-
-impl<'de> Deserialize<'de> for Columns {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Columns;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of column names or numbers, or one text with commas")
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> std::result::Result<Columns, E> {
-                Ok(Columns(vec![v.to_string()]))
-            }
-            fn visit_f64<E: de::Error>(self, v: f64) -> std::result::Result<Columns, E> {
-                Ok(Columns(vec![v.to_string()]))
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> std::result::Result<Columns, E> {
-                Ok(Columns::of_text(v))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Columns, A::Error> {
-                let mut names = Vec::new();
-                while let Some(value) = seq.next_element::<toml::Value>()? {
-                    names.push(match value {
-                        toml::Value::String(name) => name,
-                        toml::Value::Integer(number) => number.to_string(),
-                        toml::Value::Float(number) => number.to_string(),
-                        other => return Err(de::Error::invalid_type(de::Unexpected::Other(other.type_str()), &self)),
-                    });
-                }
-                Ok(Columns(names))
-            }
-        }
-        deserializer.deserialize_any(List)
     }
 }

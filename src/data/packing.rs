@@ -142,7 +142,7 @@ pub(crate) enum Packed<'a> {
     No,
     /// As their numbers need it.
     AsNeeded,
-    /// As those of a model: by name if both have names, else by place.
+    /// As those of a model: by name if all names are the model's, else by place.
     As(&'a [String], &'a [Packing]),
 }
 
@@ -150,11 +150,10 @@ impl Packed<'_> {
     /// That of some columns of a file, whose names are empty if it has none.
     pub(super) fn of_columns<'n>(&self, names: impl Fn(usize) -> Option<&'n str>, count: usize) -> Vec<Packing> {
         let Self::As(known, packing) = self else { return vec![Packing::default(); count] };
-        let place = |i: usize| match names(i) {
-            Some(name) if !known.is_empty() => known.iter().position(|known| known == name).unwrap_or(i),
-            _ => i,
-        };
-        (0..count).map(|i| packing.get(place(i)).copied().unwrap_or_default()).collect()
+        let place = |i: usize| known.iter().position(|known| names(i) == Some(known.as_str()));
+        let places: Option<Vec<usize>> = (0..count).map(place).collect();
+        let places = places.unwrap_or_else(|| (0..count).collect());
+        places.into_iter().map(|place| packing.get(place).copied().unwrap_or_default()).collect()
     }
 }
 
@@ -206,8 +205,11 @@ mod tests {
         let some = |offset| Packing { offset, scale: 1.0 };
         let (known, packing) = (["a".to_owned(), "b".into()], [some(1.0), some(2.0)]);
         let packed = Packed::As(&known, &packing);
-        let file = ["b", "c", "a"];
-        assert_eq!(packed.of_columns(|i| Some(file[i]), 3), [some(2.0), some(2.0), some(1.0)]);
+        let named = |file: &'static [&str]| packed.of_columns(|i| Some(file[i]), file.len());
+        assert_eq!(named(&["b", "a"]), [some(2.0), some(1.0)]);
+        assert_eq!(named(&["b"]), [some(2.0)]);
+        // Some stand for others then, so all are taken by their places.
+        assert_eq!(named(&["b", "c"]), [some(1.0), some(2.0)]);
         assert_eq!(packed.of_columns(|_| None, 3), [some(1.0), some(2.0), Packing::default()]);
         assert_eq!(Packed::AsNeeded.of_columns(|_| None, 1), [Packing::default()]);
     }

@@ -181,8 +181,9 @@ impl Table {
         let names: Vec<_> = self.coarse.iter().map(|&i| self.column_label(i)).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "numbers closer together than 32-bit floats can tell apart: {}; subtract an offset from the column first \
-                 (for example its first number), so that what differs is not rounded away",
+                "numbers closer together than 32-bit floats can tell apart: {}; take values far from all others (codes for \
+                 missing ones?) out of the column, or subtract an offset from it first, so that what differs is not rounded \
+                 away",
                 names.join(", ")
             )
         })

@@ -1,7 +1,7 @@
 //! A page of HTML in one file: no script, nothing from elsewhere, for light and dark screens of any width.
 //!
 //! Everything that is not a picture goes through [`escaped`]. Pictures are those that this program drew, read back from
-//! their files; the page forbids scripts and connections by its policy, so that nothing in them could act, either.
+//! their files, and only if they hold nothing but what it draws; the page forbids scripts and connections by its policy, too.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,10 @@ use crate::printable::printable;
 const STYLE: &str = include_str!("html/style.css");
 
 /// Nothing runs and nothing is fetched, whatever the page holds.
-const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
+const POLICY: &str =
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
+/// The elements of pictures that this program draws. A file with others is none of them.
+const DRAWN: [&str; 7] = ["svg", "circle", "image", "polygon", "polyline", "rect", "text"];
 
 /// The least part of its width at which the letters of a picture can be read: narrower screens scroll it.
 const SMALLEST: f64 = 0.7;
@@ -218,7 +221,10 @@ fn inline(svg: &str, caption: &str) -> Option<(String, f64)> {
     let svg = svg.trim();
     const END: &str = "</svg>";
     let is_one = |rest: &&str| rest.find(END).is_some_and(|at| at + END.len() == rest.len());
-    let rest = svg.strip_prefix("<svg ").filter(is_one)?;
+    let name =
+        |tag: &str| tag.trim_start_matches('/').split(|c: char| !c.is_ascii_alphanumeric()).next().map(str::to_owned);
+    let is_drawn = svg.split('<').skip(1).all(|tag| name(tag).is_some_and(|name| DRAWN.contains(&name.as_str())));
+    let rest = svg.strip_prefix("<svg ").filter(|rest| is_drawn && is_one(rest))?;
     let width: f64 = svg.split_once(" width=\"")?.1.split_once('"')?.0.parse().ok()?;
     let least = SMALLEST * width;
     let svg = format!(

@@ -286,6 +286,18 @@ impl RowColumns {
             let what = format!("the model has {model}, the data has {}", count(self.dim, self.cond_dim));
             return Err(Error::config("model.init", what));
         }
+        let packing = |j: usize| match j.checked_sub(self.cond_dim) {
+            Some(c) => file.x.packing(c),
+            None => file.y.packing(j),
+        };
+        // Rows in memory are packed by whoever has them.
+        if let Some(j) = (0..self.row()).find(|&j| !self.packing.is_empty() && self.packing_of(j) != packing(j)) {
+            let what = format!(
+                "the model has another column in the place of {}; bring the columns into the model's order (data.columns)",
+                self.label(j)
+            );
+            return Err(Error::config("model.init", what));
+        }
         if self.cond_dim > 0 && file.y.squash != file.x.squash {
             let what = "the model to start from draws its conditions and its columns in at different distances; a training \
                         has one for both";

@@ -75,10 +75,11 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     }
     // Conditions and what depends on them side by side.
     let n = data.row_columns();
-    let names = if data.x.columns.is_empty() || (data.cond_dim > 0 && data.y.columns.is_empty()) {
-        Vec::new()
-    } else {
-        [data.y.labels(), data.x.labels()].concat()
+    let are_named = !data.x.columns.is_empty() && (data.cond_dim == 0 || !data.y.columns.is_empty());
+    let are_packed = !data.x.packing.is_empty() || !data.y.packing.is_empty();
+    let names = match are_named || are_packed {
+        true => [data.y.labels(data.cond_dim), data.x.labels(data.dim)].concat(),
+        false => Vec::new(),
     };
     let [rows, drawn] = [rows, drawn].map(|lanes| side_by_side(&lanes.y, &lanes.x, lanes.x.len() / data.dim));
     let map = correlation(&plots.join(picture::CORRELATION), &rows, &drawn, n, &names);

@@ -266,9 +266,13 @@ impl Run<'_> {
     fn train(mut self, observer: &mut dyn Observer) -> Result<Outcome> {
         let begun = Instant::now();
         let earlier = manifest::facts(&self.folder.manifest()).unwrap_or_default();
-        let mut manifest = Manifest { seconds: earlier.seconds, ..self.manifest() };
+        let (warnings, notes) = (earlier.warnings.clone(), earlier.notes.clone());
+        let mut manifest = Manifest { seconds: earlier.seconds, warnings, notes, ..self.manifest() };
         manifest.write(&self.folder.manifest())?;
-        self.data.profile().write(&self.folder.data())?;
+        // A training that goes on takes the units of its model, and finds out no more about the table.
+        if self.steps.position().step == 0 || !self.folder.data().is_file() {
+            self.data.profile().write(&self.folder.data())?;
+        }
         // What there is to tell of the rows has a file of its own.
         self.data.notes.iter().for_each(|note| observer.warning(note));
         self.data.choices.iter().for_each(|choice| observer.note(choice));

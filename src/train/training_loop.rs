@@ -210,10 +210,15 @@ impl<'a> TrainingLoop<'a> {
         self.position.step - (start * self.batches).max(self.retries.step)
     }
 
+    /// The cycle whose decay is in effect: of a cool-down, that of the epoch that it went back to.
+    fn cycle(&self) -> u64 {
+        let epoch = self.cooldown.map_or(self.position.epoch, |cooldown| cooldown.from.saturating_sub(1));
+        self.schedule.cycle(epoch)
+    }
+
     /// The optimiser with the decay of the cycle; of a cool-down, with that of the cycle that it went back to.
     fn relaxed(&self) -> Adam {
-        let epoch = self.cooldown.map_or(self.position.epoch, |cooldown| cooldown.from.saturating_sub(1));
-        let relax = Train::RELAX.powf(self.schedule.cycle(epoch) as f64);
+        let relax = Train::RELAX.powf(self.cycle() as f64);
         Adam { decay: (f64::from(self.adam.decay) * relax) as f32, ..self.adam }
     }
 
@@ -222,8 +227,7 @@ impl<'a> TrainingLoop<'a> {
     fn is_best(&self, test_loss: f64) -> bool {
         /// Nats per row: more than smooth tables of 500 rows gained by luck, less than others gained by learning more.
         const CLEARLY: f64 = 0.05;
-        let cycle = |epoch| self.schedule.cycle(epoch);
-        let relaxed = self.best.as_ref().is_some_and(|best| cycle(best.epoch - 1) < cycle(self.position.epoch));
+        let relaxed = self.best.as_ref().is_some_and(|best| self.schedule.cycle(best.epoch - 1) < self.cycle());
         let margin = if relaxed { CLEARLY } else { 0.0 };
         Best::is_beaten(self.best.as_ref(), test_loss + margin)
     }

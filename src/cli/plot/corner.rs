@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cli::layout::LayoutArgs;
 use crate::data::Table;
+use crate::data::packing::{Packed, Packing};
 use crate::report::{CornerSample, MOST_COLUMNS, MOST_SAMPLES, corner};
 use crate::{Error, Result};
 
@@ -51,15 +52,23 @@ impl Corner {
             return Err(Error::config("FILE", what));
         }
         let mut names: Option<Vec<String>> = None;
+        // All are packed as the first needs it, so that they have one axis.
+        let mut packing: Vec<Packing> = Vec::new();
+        let mut are_named = false;
         let mut samples = Vec::new();
         for (file, name) in self.files.iter().zip(titles(&self.files)) {
-            let (table, weights) = self.read(file)?;
+            let (table, weights) = match &names {
+                None => self.read(file, Packed::AsNeeded)?,
+                Some(names) => self.read(file, Packed::As(names, &packing))?,
+            };
             let table = match &names {
                 None => table,
-                Some(names) => in_order(table, names, file)?,
+                Some(names) => in_order(table, names, are_named, file)?,
             };
             if names.is_none() {
                 names = Some(columns(&table));
+                are_named = !table.columns().is_empty();
+                packing = (0..table.dim()).map(|k| table.packing(k)).collect();
             }
             samples.push(CornerSample { name, rows: table.into_values(), weights });
         }
@@ -73,22 +82,23 @@ impl Corner {
             );
             return Err(Error::config("--columns", what));
         }
-        let truth = self.truth.as_ref().map(|file| self.true_values(file, &names)).transpose()?;
+        let truth = self.truth.as_ref().map(|file| self.true_values(file, &names, &packing)).transpose()?;
+        let packed_names: Vec<String> = names.iter().zip(&packing).map(|(name, packing)| packing.label(name)).collect();
         let labels = match &self.labels {
             Some(labels) if labels.len() != names.len() => {
                 let what = format!("are {}, but there are {} columns: {}", labels.len(), names.len(), names.join(", "));
                 return Err(Error::config("--labels", what));
             }
             Some(labels) => labels,
-            None => &names,
+            None => &packed_names,
         };
         corner(&path, &samples, labels, truth.as_deref())?;
         Ok(path)
     }
 
     /// The columns of a file that are drawn, and the weights of its rows.
-    fn read(&self, file: &Path) -> Result<(Table, Option<Vec<f32>>)> {
-        let layout = self.layout.reading();
+    fn read(&self, file: &Path, packed: Packed<'_>) -> Result<(Table, Option<Vec<f32>>)> {
+        let layout = self.layout.reading_as(packed);
         let Some(wanted) = &self.columns else {
             return split(Table::read_with(file, &layout)?, file);
         };
@@ -110,8 +120,8 @@ impl Corner {
         Ok((table, None))
     }
 
-    fn true_values(&self, file: &Path, names: &[String]) -> Result<Vec<f32>> {
-        let layout = self.layout.reading();
+    fn true_values(&self, file: &Path, names: &[String], packing: &[Packing]) -> Result<Vec<f32>> {
+        let layout = self.layout.reading_as(Packed::As(names, packing));
         let (table, in_file) = Table::read_named(file, names, &layout)?;
         let table = match &self.columns {
             // By number, or of a file with other names.
@@ -173,8 +183,8 @@ fn split(table: Table, file: &Path) -> Result<(Table, Option<Vec<f32>>)> {
 }
 
 /// The table with the columns of the first file, by name if it has names.
-fn in_order(table: Table, names: &[String], file: &Path) -> Result<Table> {
-    let is_named = !table.columns().is_empty() && !names[0].starts_with(NUMBERED);
+fn in_order(table: Table, names: &[String], are_named: bool, file: &Path) -> Result<Table> {
+    let is_named = !table.columns().is_empty() && are_named;
     if is_named && names.iter().all(|name| table.columns().contains(name)) {
         return table.select(names);
     }

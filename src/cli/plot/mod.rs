@@ -96,7 +96,7 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// What to call files in a picture: their names without the part that all have; the whole names where that leaves them alike.
+/// What to call files in a picture: their names without folder and extension; the whole paths where those are alike.
 fn titles(files: &[PathBuf]) -> Vec<String> {
     let stem = |path: &PathBuf| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let stems: Vec<String> = files.iter().map(stem).collect();

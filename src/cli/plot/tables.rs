@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cli::layout::LayoutArgs;
 use crate::data::Table;
+use crate::data::packing::Packed;
 use crate::data::shapes::fourier::{Curve, column_names, order_of};
 use crate::report::{Outline, correlation_map, correlations, fourier_blocks, grouped, outlines, single_precision};
 use crate::{Error, Result};
@@ -95,7 +96,8 @@ fn curves(file: &Path, layout: &LayoutArgs) -> Result<Vec<Outline>> {
 }
 
 fn read(file: &Path, columns: Option<&[String]>, layout: &LayoutArgs) -> Result<Table> {
-    let layout = layout.reading();
+    // Correlations are those of packed numbers.
+    let layout = layout.reading_as(Packed::AsNeeded);
     let Some(columns) = columns else { return Table::read_with(file, &layout) };
     let wanted: Vec<&str> = columns.iter().map(|name| name.trim()).collect();
     Table::read_columns_with(file, &wanted, &layout).map_err(|error| match error {

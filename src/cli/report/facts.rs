@@ -94,7 +94,7 @@ impl Facts {
         let name = if data.is_empty() { self.run.display().to_string() } else { data.clone() };
         match self.kind() {
             Some(Kind::Flow) => format!("Density of {name}"),
-            Some(kind) => format!("Posterior of {name} by a {}", kind.name()),
+            Some(kind) => format!("Posterior of {name} ({})", kind.name()),
             None => name,
         }
     }

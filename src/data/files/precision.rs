@@ -33,7 +33,12 @@ struct Column {
     greatest: f64,
     /// Numbers that are hardly smaller than the largest 32-bit float, or greater.
     huge: f64,
+    /// The first numbers, which tell where most of them are: a code for missing values moves means and ends.
+    some: Vec<f64>,
 }
+
+/// Numbers that are remembered.
+const SOME: usize = 128;
 
 /// A few digits above the smallest number that has all of its digits.
 const LEAST: f64 = 1e-37;
@@ -50,8 +55,19 @@ impl Column {
         (self.squares / self.count - mean * mean).max(0.0).sqrt()
     }
 
+    /// The middle of some numbers, and half the distance of their quartiles.
+    fn middle(&self) -> Option<(f64, f64)> {
+        let mut some = self.some.clone();
+        some.sort_by(f64::total_cmp);
+        let at = |quarters: usize| some.get(quarters * some.len() / 4).copied();
+        let (low, middle, high) = (at(1)?, at(2)?, at(3)?);
+        (high > low).then_some((middle, 0.5 * (high - low)))
+    }
+
     fn is_coarse(&self) -> bool {
-        self.squares > 0.0 && self.error > COARSE * self.deviation()
+        let rounding = |number: f64| f64::from(f32::EPSILON) * number.abs();
+        let most = self.middle().is_some_and(|(middle, width)| 0.5 * rounding(middle) > COARSE * width);
+        self.squares > 0.0 && (most || self.error > COARSE * self.deviation())
     }
 
     /// How its numbers are to be packed.
@@ -65,12 +81,11 @@ impl Column {
             return Packing::new(0.0, self.largest, true);
         }
         if self.is_coarse() {
-            let offset = round_below(self.least, self.greatest - self.least);
-            let distance = self.greatest - offset;
-            // Beside a code for missing values an offset helps nothing.
-            if f64::from(f32::EPSILON) * distance < COARSE * self.deviation() {
-                return Packing::new(offset, distance, distance < LEAST);
-            }
+            let width = self.greatest - self.least;
+            let (near, width) = self.middle().unwrap_or((self.least, width));
+            let offset = round_below(near, width);
+            let distance = (self.greatest - offset).max(offset - self.least);
+            return Packing::new(offset, distance, distance < LEAST);
         }
         Packing::default()
     }
@@ -106,6 +121,9 @@ impl Precision {
         c.largest = c.largest.max(value.abs());
         (c.least, c.greatest) = (c.least.min(value), c.greatest.max(value));
         c.huge += f64::from(u8::from(value.abs() > HUGE));
+        if c.some.len() < SOME {
+            c.some.push(value);
+        }
     }
 
     /// Fails if a column has nothing but numbers that 32-bit floats take for zero; `label` says what to call it.
@@ -172,11 +190,14 @@ mod tests {
         assert_eq!(packing(&[0.0, 0.0]), None);
         assert_eq!(packing(&[1e-46, 3e-46]), said("1e-46"));
         assert_eq!(packing(&[3e51, -1e52, 0.0]), said("1e52"));
-        assert_eq!(packing(&[1_700_000_123.25, 1_700_000_890.5, 1_700_000_200.0]), said("+1700000100"));
-        assert_eq!(packing(&[-1e8 + 0.137, -1e8 + 0.121, -1e8 + 0.143]), said("-99999999.88"));
+        assert_eq!(packing(&[1_700_000_123.25, 1_700_000_890.5, 1_700_000_200.0]), said("+1700000200"));
+        assert_eq!(packing(&[-1e8 + 0.137, -1e8 + 0.121, -1e8 + 0.143]), said("-99999999.87"));
         assert_eq!(packing(&[1e-30 + 1e-40, 1e-30 + 2e-40, 1e-30]).unwrap().split(',').next(), Some("1e-40"));
-        // A code for missing values, and a single wrong number: a second look says where.
-        assert_eq!(packing(&[1_700_000_123.0, 1_700_000_124.0, -999.0]), None);
+        // Beside a code for missing values, too.
+        let mut coded: Vec<f64> = (0..40).map(|i| 1.7e9 + f64::from(i)).collect();
+        coded[3] = -999.0;
+        assert_eq!(packing(&coded), said("+1700000020"));
+        // A single wrong number: a second look says where.
         assert_eq!(packing(&[1.0, 2.0, 1e60]), said("+0"));
     }
 

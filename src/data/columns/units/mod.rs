@@ -198,9 +198,9 @@ impl Units {
         self.packing.get(c).copied().unwrap_or_default()
     }
 
-    /// Names of the columns for pictures of their values, which say how these are packed; none if they have no names.
-    pub(crate) fn labels(&self) -> Vec<String> {
-        self.columns.iter().enumerate().map(|(c, name)| self.packing(c).label(name)).collect()
+    /// Names or numbers of `dim` columns for pictures of their values, which say how these are packed.
+    pub(crate) fn labels(&self, dim: usize) -> Vec<String> {
+        (0..dim).map(|c| self.packing(c).label(&self.name(c))).collect()
     }
 
     /// The oldest format of model files whose readers know all that is here: 2 has transforms and the squash, 3 the

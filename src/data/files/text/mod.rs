@@ -83,6 +83,8 @@ struct Rows<'a> {
     packing: Vec<Packing>,
     precision: Precision,
     values: Vec<f32>,
+    /// The numbers of a row before they are rounded.
+    exact: Vec<f64>,
     /// Rows of the file so far, those left out too.
     row: usize,
     left_out: usize,
@@ -92,8 +94,22 @@ impl<'a> Rows<'a> {
     fn new(path: &'a Path, settings: &'a TextSettings, layout: Layout, packed: Packed<'a>, choice: Choice<'a>) -> Self {
         let (values, precision, packing) = (Vec::new(), Precision::new(0), Vec::new());
         let looks = matches!(packed, Packed::AsNeeded);
-        let chosen = None;
-        Self { path, settings, layout, choice, packed, looks, chosen, packing, precision, values, row: 0, left_out: 0 }
+        let (chosen, exact) = (None, Vec::new());
+        Self {
+            path,
+            settings,
+            layout,
+            choice,
+            packed,
+            looks,
+            chosen,
+            packing,
+            precision,
+            values,
+            exact,
+            row: 0,
+            left_out: 0,
+        }
     }
 
     /// Says of each column how it is packed, where it is.
@@ -131,6 +147,7 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         self.choose()?;
+        self.exact.clear();
         let (start, chosen) = (self.values.len(), self.chosen.iter().flatten());
         memory::reserve(&mut self.values, chosen.clone().count(), || {
             format!("rows up to {row} of {}", self.path.display())
@@ -153,8 +170,12 @@ impl<'a> Rows<'a> {
                 name: self.layout.name(column),
                 what,
             })?;
-            self.precision.add(i, exact, value);
+            self.exact.push(exact);
             self.values.push(value);
+        }
+        // Of rows that are left out nothing counts.
+        for (i, (&exact, &value)) in self.exact.iter().zip(&self.values[start..]).enumerate() {
+            self.precision.add(i, exact, value);
         }
         Ok(())
     }

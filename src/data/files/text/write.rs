@@ -8,7 +8,7 @@ use crate::data::table::check_shape;
 use crate::error::{Error, Result};
 
 /// Writes a text table with commas. Numbers have as many digits as it takes to read the same `f32` back, and those of
-/// packed columns the same packed number.
+/// packed columns the same `f64`.
 pub(crate) fn write_csv(
     path: &Path,
     columns: &Columns,
