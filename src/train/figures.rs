@@ -40,7 +40,7 @@ fn losses(metrics: &Path, plots: &Path, kept: Option<Kept>) -> Result<()> {
     if reports.is_empty() {
         return Ok(());
     }
-    let point = |r: &metrics::EpochReport| LossPoint {
+    let point = |r: &crate::train::EpochReport| LossPoint {
         epoch: r.epoch as f64,
         train: r.train_loss,
         test: r.validation_loss,

@@ -17,6 +17,7 @@ mod columns;
 mod cooldown;
 mod dataset;
 pub(crate) mod density;
+mod epoch_report;
 #[cfg(feature = "cli")]
 mod figures;
 #[cfg(feature = "cli")]
@@ -41,7 +42,7 @@ mod training_loop;
 mod verdict;
 
 pub use dataset::{Dataset, DatasetBuilder};
-pub use metrics::EpochReport;
+pub use epoch_report::EpochReport;
 pub use settings::TrainConfig;
 pub use trainer::{Event, Fitted, Trainer};
 pub use training_loop::Progress;

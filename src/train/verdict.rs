@@ -2,9 +2,9 @@
 
 use super::cooldown::Cooldown;
 use super::dataset::Dataset;
+use super::epoch_report::EpochReport;
 use super::folder::RunFolder;
 use super::kept::{Kept, count};
-use super::metrics::EpochReport;
 use crate::config::{Config, Keep};
 
 /// What to tell where the end of a training is worse than what came before it.

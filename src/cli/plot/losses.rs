@@ -37,7 +37,7 @@ impl Losses {
 fn course(run: &Path, name: String) -> Result<Course> {
     RunFolder::is_run(run)?;
     let reports = metrics::read(&metrics_of(run))?;
-    let point = |report: &metrics::EpochReport| Some((report.epoch as f64, report.validation_loss?));
+    let point = |report: &crate::train::EpochReport| Some((report.epoch as f64, report.validation_loss?));
     let points: Vec<(f64, f64)> = reports.iter().filter_map(point).collect();
     if points.iter().all(|(_, loss)| !loss.is_finite()) {
         let what = match reports.len() {

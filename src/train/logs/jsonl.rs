@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::now;
-use crate::train::metrics::EpochReport;
+use crate::train::epoch_report::EpochReport;
 
 pub(super) const FILE: &str = "metrics.jsonl";
 

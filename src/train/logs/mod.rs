@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::metrics::EpochReport;
+use super::epoch_report::EpochReport;
 use crate::config::{Log, Logs};
 use crate::error::{Error, Result};
 

@@ -11,7 +11,7 @@
 //! ```
 
 use super::now;
-use crate::train::metrics::EpochReport;
+use crate::train::epoch_report::EpochReport;
 
 /// TensorBoard takes files with `tfevents` in their names. A name that never changes is found again by a resumed run.
 pub(super) const FILE: &str = "tensorboard/events.out.tfevents.0.hintflow";
