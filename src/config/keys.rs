@@ -81,7 +81,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("train.noise", "deviation of the noise added to each batch, after standardisation"),
     key(
         "train.dropout",
-        "probability of a hidden unit to be dropped in a step; default: by the number of rows, at most 0.3",
+        "probability of a hidden unit to be dropped in a step; default: by the number of rows, at most 0.4",
     ),
     key("train.latent_loss", "inn: factor of the discrepancy of latent columns, beside the squared error, 30"),
     key("train.inverse_loss", "inn: factor of the discrepancy of x on the way back, 30"),

@@ -74,7 +74,7 @@ impl Packing {
 
     /// The number that a packed one stands for, as a message has it.
     pub(crate) fn shown(&self, packed: f32) -> String {
-        if self.is_none() { packed.to_string() } else { self.unpack(packed).to_string() }
+        if self.is_none() { packed.to_string() } else { brief(self.unpack(packed)) }
     }
 
     /// The number that a value among packed ones stands for, without rounding.
@@ -89,23 +89,31 @@ impl Packing {
 
     /// What to tell of a column that was packed as its numbers need it.
     pub(super) fn note(&self, column: &str) -> Option<String> {
-        let shift = (self.offset != 0.0).then(|| format!("less {}", self.offset));
-        let unit = (self.scale != 1.0).then(|| format!("in units of {:e}", self.scale));
-        let how: Vec<_> = shift.into_iter().chain(unit).collect();
         (!self.is_none()).then(|| {
             format!(
                 "{column} is taken {} inside the model, as 32-bit floats do not hold its numbers; what is written, and \
                  densities, are of the numbers as they are",
-                how.join(", ")
+                self.how()
             )
         })
     }
 
+    /// How numbers are taken, in words.
+    pub(super) fn how(&self) -> String {
+        let shift = (self.offset != 0.0).then(|| format!("less {}", self.offset));
+        let unit = (self.scale != 1.0).then(|| format!("in units of {:e}", self.scale));
+        shift.into_iter().chain(unit).collect::<Vec<_>>().join(", ")
+    }
+
     /// Name of a column of packed numbers, for pictures of these.
     pub(crate) fn label(&self, name: &str) -> String {
-        match self.is_none() {
-            true => name.to_owned(),
-            false => format!("{name} [{self}]"),
+        /// Letters that leave room for the rest, which must not be cut off.
+        const LONGEST: usize = 14;
+        let short = || name.chars().take(LONGEST - 1).chain(['…']).collect::<String>();
+        match (self.is_none(), name.chars().nth(LONGEST)) {
+            (true, _) => name.to_owned(),
+            (false, None) => format!("{name} [{self}]"),
+            (false, Some(_)) => format!("{} [{self}]", short()),
         }
     }
 }
@@ -119,6 +127,12 @@ impl fmt::Display for Packing {
             (false, false) => write!(f, "{:e}, {:+e}", self.scale, self.offset),
         }
     }
+}
+
+/// A number without more zeros than people can count.
+pub(crate) fn brief(number: f64) -> String {
+    let is_usual = number == 0.0 || (1e-4..1e15).contains(&number.abs());
+    if is_usual { number.to_string() } else { format!("{number:e}") }
 }
 
 /// Numbers that packed values, row-major, stand for. `packing` has one for each column, or none at all.
@@ -189,6 +203,8 @@ mod tests {
         assert_eq!(Packing::default().label("a"), "a");
         assert_eq!(Packing::new(0.0, 3e-46, true).label("sigma"), "sigma [1e-46]");
         assert_eq!(Packing::new(1.7e9, 3.0, false).label("time"), "time [+1700000000]");
+        assert_eq!(Packing::new(1.7e9, 3.0, false).label("seconds_since_the_epoch"), "seconds_since… [+1700000000]");
+        assert_eq!(Packing::new(0.0, 3e-46, true).shown(1.5), "1.5e-46");
     }
 
     #[test]

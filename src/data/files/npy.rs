@@ -78,6 +78,8 @@ struct Numbers {
     values: Vec<f32>,
     /// What is to be told of how they are packed.
     assumed: Vec<String>,
+    /// Whether nothing is packed.
+    is_plain: bool,
 }
 
 impl Numbers {
@@ -103,11 +105,11 @@ impl Numbers {
             }
             Ok(value)
         })?;
-        Ok(Self { chosen, packing, precision, values, assumed: Vec::new() })
+        Ok(Self { chosen, packing, precision, values, assumed: Vec::new(), is_plain: matches!(packed, Packed::No) })
     }
 
     fn table(self, path: &Path) -> Result<Table> {
-        let Self { chosen, packing, precision, mut values, mut assumed } = self;
+        let Self { chosen, packing, precision, mut values, mut assumed, is_plain } = self;
         let rows = values.len() / chosen.len().max(1);
         let left_out = remove_missing(&mut values, chosen.len());
         if values.is_empty() {
@@ -115,7 +117,10 @@ impl Numbers {
         }
         assumed.extend(left_out_note(left_out, rows));
         let numbers = chosen.iter().map(|column| column + 1).collect();
-        precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
+        // What is packed as a model has it may be nothing beside the model's numbers.
+        if is_plain {
+            precision.check(path, |i| format!("column {}", chosen[i] + 1))?;
+        }
         let table = Table::new(Vec::new(), chosen.len(), values)?.with_coarse(precision.coarse());
         let table = table.with_file_numbers(numbers).with_packing(shortened(packing));
         Ok(table.with_assumed(assumed, left_out))

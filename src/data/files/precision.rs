@@ -33,6 +33,11 @@ struct Column {
     greatest: f64,
     /// Numbers that are hardly smaller than the largest 32-bit float, or greater.
     huge: f64,
+    /// Numbers that 32-bit floats hold little of, or nothing, but not zero; and the largest of them.
+    tiny: f64,
+    largest_tiny: f64,
+    /// Numbers that are zero.
+    zeros: f64,
     /// The first numbers, which tell where most of them are: a code for missing values moves means and ends.
     some: Vec<f64>,
 }
@@ -46,8 +51,14 @@ const LEAST: f64 = 1e-37;
 const HUGE: f64 = 1e35;
 
 impl Column {
+    /// Whether nothing but numbers that are not zero would be taken for it.
     fn vanishes(&self) -> bool {
         self.largest > 0.0 && self.largest < LEAST
+    }
+
+    /// Whether most numbers would be, even if some are larger: a code for missing values, the end of a long tail.
+    fn mostly_vanishes(&self) -> bool {
+        2.0 * self.tiny > self.count - self.zeros
     }
 
     fn deviation(&self) -> f64 {
@@ -72,13 +83,13 @@ impl Column {
 
     /// How its numbers are to be packed.
     fn needed(&self) -> Packing {
+        if self.mostly_vanishes() {
+            return Packing::new(0.0, self.largest_tiny, true);
+        }
         if self.error.is_infinite() {
             // Single numbers are errors of the file.
             let most = 2.0 * self.huge > self.count;
             return if most { Packing::new(0.0, self.largest, true) } else { Packing::default() };
-        }
-        if self.vanishes() {
-            return Packing::new(0.0, self.largest, true);
         }
         if self.is_coarse() {
             let width = self.greatest - self.least;
@@ -121,6 +132,12 @@ impl Precision {
         c.largest = c.largest.max(value.abs());
         (c.least, c.greatest) = (c.least.min(value), c.greatest.max(value));
         c.huge += f64::from(u8::from(value.abs() > HUGE));
+        if value == 0.0 {
+            c.zeros += 1.0;
+        } else if value.abs() < LEAST {
+            c.tiny += 1.0;
+            c.largest_tiny = c.largest_tiny.max(value.abs());
+        }
         if c.some.len() < SOME {
             c.some.push(value);
         }
@@ -190,6 +207,9 @@ mod tests {
         assert_eq!(packing(&[0.0, 0.0]), None);
         assert_eq!(packing(&[1e-46, 3e-46]), said("1e-46"));
         assert_eq!(packing(&[3e51, -1e52, 0.0]), said("1e52"));
+        // A code, and a long tail, among tiny numbers.
+        assert_eq!(packing(&[1e-46, 3e-46, 2e-46, -999.0]), said("1e-46"));
+        assert_eq!(packing(&[1e-46, -3e-44, 2e-40, 4e-11]), said("1e-40"));
         assert_eq!(packing(&[1_700_000_123.25, 1_700_000_890.5, 1_700_000_200.0]), said("+1700000200"));
         assert_eq!(packing(&[-1e8 + 0.137, -1e8 + 0.121, -1e8 + 0.143]), said("-99999999.87"));
         assert_eq!(packing(&[1e-30 + 1e-40, 1e-30 + 2e-40, 1e-30]).unwrap().split(',').next(), Some("1e-40"));

@@ -50,9 +50,11 @@ pub(super) fn narrow_packed(number: f64, packing: &Packing) -> Result<(f64, f32)
     let packed = packing.pack(number);
     match narrow(packed) {
         Ok(value) => Ok((packed, value)),
-        Err(what) if number.is_finite() && packed.is_infinite() | what.contains("too large") => {
-            Err(format!("{number:e} is too far from the numbers of this column, which are packed as {packing}"))
-        }
+        Err(what) if number.is_finite() && packed.is_infinite() | what.contains("too large") => Err(format!(
+            "{number:e} is too far from the numbers of this column, which are taken {}; leave the row out, name it \
+                 in data.missing if it stands for a missing value, or take the logarithm of the column",
+            packing.how()
+        )),
         Err(what) => Err(what),
     }
 }

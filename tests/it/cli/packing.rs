@@ -157,6 +157,18 @@ fn single_numbers_beyond_all_floats_stay_errors_with_their_place() {
         .collect();
     place.write("wrong.csv", wrong.join("\n"));
     place.line("train wrong.csv --device cpu --out run").fails(1, &["row 7", "column 1", "(`a`)", "1e60", "too large"]);
+    // A code among numbers that are tiny would make nothing of them: it has to be named.
+    let coded = table(|x| if x > 1.9 { -999.0 } else { 1e-46 * x });
+    place.write("coded.csv", coded);
+    place.line(&format!("train coded.csv --out coded {TRAIN}")).fails(1, &["column 1", "-9.99e2", "data.missing"]);
+    place.line(&format!("train coded.csv --out coded --set data.missing=-999 {TRAIN}")).good();
+    // Among times it does no harm.
+    place.write("times.csv", table(|x| if x > 1.9 { -999.0 } else { 1.7e9 + x }));
+    let done = place.line(&format!("train times.csv --out times {TRAIN}")).good();
+    assert!(done.stderr.contains("is taken less 1700000001") && done.stderr.contains("-999"), "{}", done.stderr);
+    // A single row is scored as one among others.
+    place.write("one.csv", "a,b,c\n1e-90,0.5,0.5\n");
+    place.line("log-prob coded one.csv --device cpu").good();
 }
 
 #[test]

@@ -251,8 +251,9 @@ impl Units {
         let (row, column) = rows.chunks_exact(dim).enumerate().find_map(|(r, row)| Some((r, wrong(row)?)))?;
         let packing = self.packing(column);
         let value = packing.shown(rows[row * dim + column]);
-        let limit =
-            |side, bound: Option<f64>| bound.map(|bound| format!("{side} than {}", packing.unpack_exact(bound)));
+        let limit = |side, bound: Option<f64>| {
+            bound.map(|bound| format!("{side} than {}", packing::brief(packing.unpack_exact(bound))))
+        };
         let Bounds { lower, upper } = self.bounds[column];
         let limits: Vec<_> = limit("greater", lower).into_iter().chain(limit("less", upper)).collect();
         let what = format!("{value} must be {}, as the bounds of the column say", limits.join(" and "));

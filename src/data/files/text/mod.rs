@@ -215,7 +215,10 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         let chosen = self.chosen.unwrap_or_default();
-        self.precision.check(self.path, |i| label(&self.layout, chosen[i]))?;
+        // What is packed as a model has it may be nothing beside the model's numbers.
+        if let Packed::No = self.packed {
+            self.precision.check(self.path, |i| label(&self.layout, chosen[i]))?;
+        }
         let names = chosen.iter().map_while(|&column| self.layout.name(column)).collect();
         let numbers = chosen.iter().map(|column| column + 1).collect();
         let mut assumed = self.layout.assumed;
