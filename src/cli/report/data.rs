@@ -80,7 +80,7 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
 fn row(column: &Column, is_found: bool, is_conditional: bool) -> Row {
     let number = |value: f64| Cell::Number(short(value));
     let condition = if is_conditional && column.is_condition { " (condition)" } else { "" };
-    let [low, quarter, median, three, high] = column.quantiles.map(|value| number(value));
+    let [low, quarter, median, three, high] = column.quantiles.map(number);
     let cells = vec![
         Cell::Text(format!("{}{condition}", column.name)),
         number(column.least),
