@@ -212,7 +212,9 @@ mod tests {
         assert_eq!(packing(&[1e-46, -3e-44, 2e-40, 4e-11]), said("1e-40"));
         assert_eq!(packing(&[1_700_000_123.25, 1_700_000_890.5, 1_700_000_200.0]), said("+1700000200"));
         assert_eq!(packing(&[-1e8 + 0.137, -1e8 + 0.121, -1e8 + 0.143]), said("-99999999.87"));
-        assert_eq!(packing(&[1e-30 + 1e-40, 1e-30 + 2e-40, 1e-30]).unwrap().split(',').next(), Some("1e-40"));
+        // Both an offset and a unit, which rounding may make one power less.
+        let both = packing(&[1e-30 + 1e-40, 1e-30 + 2e-40, 1e-30]).unwrap();
+        assert!(both.starts_with("1e-4") && both.contains(", +1"), "{both}");
         // Beside a code for missing values, too.
         let mut coded: Vec<f64> = (0..40).map(|i| 1.7e9 + f64::from(i)).collect();
         coded[3] = -999.0;
