@@ -74,7 +74,13 @@ impl Packing {
 
     /// The number that a packed one stands for, as a message has it.
     pub(crate) fn shown(&self, packed: f32) -> String {
-        if self.is_none() { packed.to_string() } else { brief(self.unpack(packed)) }
+        if self.is_none() {
+            return packed.to_string();
+        }
+        // Far from the offset the last digits are nothing but rounding.
+        let step = 10f64.powf((f64::from(f32::EPSILON) * f64::from(packed.abs()) * self.scale).log10().ceil());
+        let number = self.unpack(packed);
+        brief(if self.offset != 0.0 && step >= 1.0 { (number / step).round() * step } else { number })
     }
 
     /// The number that a value among packed ones stands for, without rounding.
@@ -205,6 +211,8 @@ mod tests {
         assert_eq!(Packing::new(1.7e9, 3.0, false).label("time"), "time [+1700000000]");
         assert_eq!(Packing::new(1.7e9, 3.0, false).label("seconds_since_the_epoch"), "seconds_since… [+1700000000]");
         assert_eq!(Packing::new(0.0, 3e-46, true).shown(1.5), "1.5e-46");
+        let time = Packing::new(1.7e9, 3.0, false);
+        assert_eq!([0.0, 3.25, -1.7e9 as f32].map(|x| time.shown(x)), ["1700000000", "1700000003.25", "0"]);
     }
 
     #[test]
