@@ -207,11 +207,11 @@ fn every_kind_of_run_has_a_report() {
     let line =
         format!("train lens {tiny} --set data.rows=200 --set data.test_rows=20 --set model.kind=hint --out shapes");
     place.line(&line).good();
-    says(&report(&place, "shapes"), &["Posterior of lens by a hint", "aria-label=\"Samples for one observation"]);
+    says(&report(&place, "shapes"), &["Posterior of lens (hint)", "aria-label=\"Samples for one observation"]);
     for kind in ["cinn", "inn"] {
         let line = format!("train table.csv --given c --set model.kind={kind} {SMALL} --out {kind}");
         place.line(&line).good();
-        says(&report(&place, kind), &[&format!("Posterior of table by a {kind}"), "Conditions", "1: c"]);
+        says(&report(&place, kind), &[&format!("Posterior of table ({kind})"), "Conditions", "1: c"]);
         place.line(&format!("diagnose {kind} --device cpu --samples 20")).good();
         says(&report(&place, kind), &["Diagnosis", "Where truths lie"]);
     }
