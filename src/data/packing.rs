@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(Packing::new(1.7e9, 3.0, false).label("seconds_since_the_epoch"), "seconds_since… [+1700000000]");
         assert_eq!(Packing::new(0.0, 3e-46, true).shown(1.5), "1.5e-46");
         let time = Packing::new(1.7e9, 3.0, false);
-        assert_eq!([0.0, 3.25, -1.7e9 as f32].map(|x| time.shown(x)), ["1700000000", "1700000003.25", "0"]);
+        assert_eq!([0.0, 3.25, -1.7e9].map(|x| time.shown(x)), ["1700000000", "1700000003.25", "0"]);
     }
 
     #[test]
