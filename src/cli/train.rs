@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
 use crate::config::{Config, Given, Layers, Preset, keys};
-use crate::data::files::text::USUALLY_MISSING;
+use crate::data::files::text::usually_missing;
 use crate::data::uci::Uci;
 use crate::train::folder::RunFolder;
 use crate::train::run::{self, Options};
@@ -183,10 +183,10 @@ impl Train {
     fn missing(&self, layers: &Layers) -> Result<Option<String>> {
         match (self.on_invalid, layers.given("data.missing")) {
             (None | Some(OnInvalid::Stop), None) | (None, Some(_)) => Ok(None),
-            (Some(OnInvalid::Drop), None) => Ok(Some(USUALLY_MISSING.join(","))),
+            (Some(OnInvalid::Drop), None) => Ok(Some(usually_missing().join(","))),
             (Some(OnInvalid::Drop), Some(missing)) => {
                 let also = missing.trim_matches(['[', ']']).replace(['"', '\''], "");
-                Ok(Some(format!("{},{also}", USUALLY_MISSING.join(","))))
+                Ok(Some(format!("{},{also}", usually_missing().join(","))))
             }
             (Some(OnInvalid::Stop), Some(missing)) => {
                 let what =

@@ -245,14 +245,9 @@ fn csv_round_trips_every_float() {
     assert!(matches!(table.write(&path, hintflow::Overwrite::No), Err(Error::Exists { .. })));
     write_csv(&path, &Default::default(), 6, 1, &values, hintflow::Overwrite::Yes).unwrap();
     assert_eq!(Table::read(&path).unwrap().dim(), 1);
-    assert!(matches!(
-        write_csv(&path, &names[..].into(), 3, 2, &values, hintflow::Overwrite::Yes),
-        Err(Error::Shape { .. })
-    ));
-    assert!(matches!(
-        write_csv(&path, &names[..].into(), 3, 3, &values, hintflow::Overwrite::Yes),
-        Err(Error::Shape { got: 6, .. })
-    ));
+    let write = |dim| write_csv(&path, &names[..].into(), 3, dim, &values, hintflow::Overwrite::Yes);
+    assert!(matches!(write(2), Err(Error::Shape { .. })));
+    assert!(matches!(write(3), Err(Error::Shape { got: 6, .. })));
     assert_eq!(fs::read_dir(f.0.path()).unwrap().count(), 1);
 }
 

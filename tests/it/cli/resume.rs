@@ -215,6 +215,20 @@ fn a_terminal_that_is_closed_is_no_matter_under_nohup() {
     assert_same(&place, "kept");
 }
 
+/// Trains into `killed`, is killed when the newest checkpoint has come to each of these steps, and goes on to the end.
+#[cfg(unix)]
+fn killed_at(place: &Place, train: &str, steps: &[u64]) {
+    let mut line = format!("{train} --out killed");
+    for &until in steps {
+        let mut child = place.spawn(&line);
+        wait_for("checkpoints", || newest_step(place, "killed") >= Some(until) || child.try_wait().unwrap().is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line = "train --resume killed".into();
+    }
+    place.line(&line).good();
+}
+
 /// Killed before and after the rate rises anew: the second cycle begins from the best model, with less decay.
 #[cfg(unix)]
 #[test]
@@ -235,15 +249,7 @@ fn a_training_of_two_cycles_ends_with_the_same_bits() {
     assert!(place.read("whole/model.safetensors") != place.read("one/model.safetensors"));
 
     let batches = manifest(&place, "whole")["step"].as_u64().unwrap() / 40;
-    let mut line = format!("{train} --out killed");
-    for until in [15 * batches, 20 * batches, 25 * batches] {
-        let mut child = place.spawn(&line);
-        wait_for("checkpoints", || newest_step(&place, "killed") >= Some(until) || child.try_wait().unwrap().is_some());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        line = "train --resume killed".into();
-    }
-    place.line(&line).good();
+    killed_at(&place, train, &[15 * batches, 20 * batches, 25 * batches]);
     assert_same(&place, "killed");
 }
 
@@ -279,15 +285,7 @@ fn early_stops_keep_the_best_epoch_through_kills() {
 
     // Killed twice: about where the best epoch is, and in the epochs after it.
     let batches = facts["step"].as_u64().unwrap() / losses.len() as u64;
-    let mut line = format!("{OVERFIT} --out killed");
-    for until in [best * batches, (best + 6) * batches] {
-        let mut child = place.spawn(&line);
-        wait_for("checkpoints", || newest_step(&place, "killed") >= Some(until) || child.try_wait().unwrap().is_some());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        line = "train --resume killed".into();
-    }
-    place.line(&line).good();
+    killed_at(&place, OVERFIT, &[best * batches, (best + 6) * batches]);
     assert_same(&place, "killed");
     let facts = manifest(&place, "killed");
     assert_eq!((&facts["kept_epoch"], &facts["stopped_early"]), (&best.into(), &true.into()));

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{CHUNK, MAGIC};
+use super::CHUNK;
+use super::header::MAGIC;
 use crate::atomic::{Overwrite, write_atomic};
 use crate::data::files::Columns;
 use crate::data::packing::unpacked;

@@ -25,7 +25,7 @@ use layout::{Column, Layout};
 use lines::Lines;
 pub(in crate::data) use number::number;
 pub(super) use settings::{ALL_MISSING, left_out_note};
-pub(crate) use settings::{Decimal, Separator, TextSettings, USUALLY_MISSING};
+pub(crate) use settings::{Decimal, Separator, TextSettings, usually_missing};
 pub(crate) use write::{csv_to, write_csv};
 
 /// Reads a text table.

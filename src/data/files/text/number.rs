@@ -6,7 +6,7 @@ use super::settings::Decimal;
 use crate::data::files::source::narrow;
 
 /// Texts that stand for missing values in files of others.
-const MISSING: [&str; 8] = ["na", "n/a", "#n/a", "null", "none", "-", "?", "."];
+pub(super) const MISSING: [&str; 8] = ["na", "n/a", "#n/a", "null", "none", "-", "?", "."];
 
 /// The value of a cell as it is written, or what is wrong with it. A Fortran exponent, `1.5D+02`, is one.
 pub(in crate::data) fn number(cell: &str, decimal: Decimal) -> Result<f64, String> {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::number::MISSING;
+
 /// What separates the cells of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Separator {
@@ -85,9 +87,11 @@ impl TextSettings {
     }
 }
 
-/// What usually stands for a missing value.
-pub(crate) const USUALLY_MISSING: [&str; 13] =
-    ["empty", "nan", "na", "n/a", "#n/a", "null", "none", "-", "?", ".", "inf", "-inf", "infinity"];
+/// What usually stands for a missing value, as `data.missing` names it.
+pub(crate) fn usually_missing() -> Vec<String> {
+    let words = [EMPTY, "nan"].into_iter().chain(MISSING).chain(["inf", "-inf", "infinity"]);
+    words.map(str::to_owned).collect()
+}
 
 /// Why there are no rows if all were left out.
 pub(in crate::data::files) const ALL_MISSING: &str = "every row has a missing value (data.missing)";
@@ -112,7 +116,7 @@ mod tests {
         assert_eq!(missing, [true, true, true, false, true, false, false]);
         let settings = TextSettings { missing: vec!["empty".into()], ..settings };
         assert_eq!(["", "NA"].map(|cell| settings.is_missing(cell)), [true, false]);
-        let missing = USUALLY_MISSING.map(String::from).to_vec();
+        let missing = usually_missing();
         let settings = TextSettings { missing, ..settings };
         let cells = ["", "NaN", "None", "-Inf", "0", "-1", "x"].map(|cell| settings.is_missing(cell));
         assert_eq!(cells, [true, true, true, true, false, false, false]);
