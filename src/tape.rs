@@ -15,6 +15,7 @@
 //! read is still there.
 
 mod inn;
+mod inverse;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -206,23 +207,6 @@ impl Tape {
         to
     }
 
-    /// Inverse of one stage, in place. For a backward pass to come, `keep` leaves st and the hidden activations in the
-    /// scratch.
-    pub(crate) fn uncouple(&mut self, stage: StageId, x: Buffer, given: Buffer, keep: bool) {
-        match self.plan.spec.condition_on {
-            // The networks see the stage's input, which comes to light node by node.
-            ConditionOn::Input => {
-                let (st, hidden) = self.scratch(stage);
-                self.ops.push(Op::Walk { stage, x, given, st, hidden, keep });
-            }
-            // They see columns that the stage leaves as they are.
-            ConditionOn::Output => {
-                let (st, _) = self.networks(stage, x, given, keep);
-                self.ops.push(Op::Uncouple { stage, from: x, x, st });
-            }
-        }
-    }
-
     /// The networks of one stage; returns st and the hidden activations.
     fn networks(&mut self, stage: StageId, x: Buffer, given: Buffer, keep: bool) -> (Buffer, [Buffer; 2]) {
         let (st, hidden) = if self.memory == Some(Memory::Stored) {
@@ -400,6 +384,14 @@ impl Tape {
         let gradient = self.gradient_buffer(of);
         self.inputs.push(gradient);
         gradient
+    }
+
+    /// Where the networks of each coupling so far leave what they have, (st_rows, B) each. Activations must be stored:
+    /// otherwise all have one buffer.
+    pub(crate) fn network_outputs(&self) -> Vec<Buffer> {
+        assert!(self.memory == Some(Memory::Stored), "network outputs are overwritten");
+        let of = |map: &Map| if let Map::Couple(Couple { st, .. }) = map { Some(*st) } else { None };
+        self.maps.iter().filter_map(of).collect()
     }
 
     /// Ends the recording.

@@ -20,6 +20,7 @@ use crate::{Error, Flow, Result};
 use super::device::DeviceArgs;
 use super::judged_rows::JudgedRows;
 use super::logging::BARS;
+use super::predictions::PredictionArgs;
 use super::{Done, model, output, report, trust};
 
 const AFTER_HELP: &str = "\
@@ -28,6 +29,10 @@ conditions: where the truth is among samples of its posterior, of each column (s
 (expected coverage) and by the distance from random points (TARP). Of every model: whether z of held-out rows is standard
 normal, in each column, in pairs, by its norm and whatever the conditions are. Of a `flow`: whether samples and held-out
 rows can be told apart. Several tests at once are corrected for (Holm).
+
+With --simulator, samples of the observation's posterior are simulated: the observation must lie among them. The command
+reads samples (rows, N) from standard input and writes as many observations (rows, C) to standard output, both .npy arrays;
+HINTFLOW_ROWS and HINTFLOW_SEED are in its environment. A simulator of `hintflow filter` will do.
 
 Of many rows every model is found wrong: no model is exact. What was found tells whether it matters.
 
@@ -38,6 +43,7 @@ Examples:
   hintflow diagnose runs/posterior
   hintflow diagnose runs/posterior fresh.csv --given x1,x2
   hintflow diagnose runs/posterior --observed today.csv --reference mcmc.npy
+  hintflow diagnose runs/posterior --observed today.csv --simulator \"python3 simulate.py\"
   hintflow diagnose runs/posterior --fail-below 0.001     exit code 5 if it fails";
 
 /// Exit code below `--fail-below`.
@@ -78,6 +84,8 @@ pub(super) struct Diagnose {
     /// Independent samples of the true posterior of that observation, or for a `flow` of the true distribution
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
+    #[command(flatten)]
+    predictions: PredictionArgs,
     /// Exit with 5 if the smallest adjusted p-value is below this
     #[arg(long, value_name = "P")]
     fail_below: Option<f64>,
@@ -133,6 +141,13 @@ impl Diagnose {
             let test = against(&flow, observed, reference, self.seed)?;
             diagnosis = Diagnosis::of(diagnosis.tests.into_iter().chain([test]).collect());
         }
+        let predictions = match &compared {
+            Some(compared) => self.predictions.of(&flow, &compared.observed, &self.parts.layout, self.seed)?,
+            None => None,
+        };
+        if let Some(predictions) = &predictions {
+            diagnosis = Diagnosis::of(diagnosis.tests.into_iter().chain(predictions.tests()).collect());
+        }
         let is_conditional = flow.spec().kind != Kind::Flow;
         let found = Diagnostics {
             model: self.run.display().to_string(),
@@ -143,6 +158,7 @@ impl Diagnose {
             seed: self.seed,
             level: LEVEL,
             observation: compared.as_ref().and_then(|compared| compared.usual),
+            saturated_log_scales: flow.saturated_log_scales(&rows.y, &rows.x)?,
             verdict: verdict(&diagnosis, LEVEL, count),
             diagnosis,
         };
@@ -151,6 +167,9 @@ impl Diagnose {
         let folder = self.out.clone().or(of_run);
         if let Some(folder) = &folder {
             write(folder, &found, &json, &numbers)?;
+            if let Some(predictions) = &predictions {
+                predictions.draw(&folder.join(picture::PREDICTIONS))?;
+            }
         }
         match self.json {
             true => output::line(&json)?,
@@ -292,8 +311,8 @@ fn table(report: &Diagnostics, is_conditional: bool, folder: Option<&Path>) -> s
         writeln!(out, "{}", printable(&line))?;
     }
     writeln!(out)?;
-    if let Some(share) = report.observation {
-        writeln!(out, "of the observations of the training, {:.2} % are as unusual as this one", 100.0 * share)?;
+    for note in report.notes() {
+        writeln!(out, "{note}")?;
     }
     writeln!(out, "{}", printable(&report.verdict))?;
     if let Some(folder) = folder {

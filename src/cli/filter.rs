@@ -56,12 +56,21 @@ enum Name {
 
 /// Arrays of a simulator.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Arrays {
+pub(super) enum Arrays {
     /// NumPy's binary format
     #[default]
     Npy,
     /// Lines of numbers with commas
     Csv,
+}
+
+impl From<Arrays> for Format {
+    fn from(arrays: Arrays) -> Self {
+        match arrays {
+            Arrays::Npy => Self::Npy,
+            Arrays::Csv => Self::Csv,
+        }
+    }
 }
 
 /// Filter observations over time: samples of the posterior of the state after each
@@ -268,10 +277,7 @@ impl Filter {
         // `clap` asks for both.
         let path = self.observations.as_deref().unwrap_or(Path::new(""));
         let series = self.given(path)?;
-        let format = match self.format {
-            Arrays::Npy => Format::Npy,
-            Arrays::Csv => Format::Csv,
-        };
+        let format = Format::from(self.format);
         if matches!(self.method, Name::Particle) {
             let what = "weighs states by their likelihood, which a simulator does not know; take hint or enkf";
             return Err(Error::config("--method particle", what));

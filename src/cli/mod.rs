@@ -22,6 +22,7 @@ mod model;
 mod out_of_memory;
 mod output;
 mod plot;
+mod predictions;
 mod progress;
 mod remedy;
 mod report;

@@ -259,6 +259,11 @@ fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
     units.outside(table.values()).map_or(Ok(()), |outside| Err(outside.in_file(path, table.file_numbers())))
 }
 
+/// Observations that a posterior of the model predicts: they may lie beyond its bounds.
+pub(super) fn predictions(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
+    table_of_conditions(flow, path, layout)
+}
+
 /// Samples that are compared with those of a model.
 pub(super) fn samples(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
     let names = flow.columns();

@@ -29,11 +29,37 @@ pub(crate) struct Diagnostics {
     /// The share of the training's observations that are as unusual as the one that was named.
     #[serde(rename = "observations_as_unusual")]
     pub observation: Option<f64>,
+    /// The share of the log-scales of these rows that use more than 95 % of their bound; null of couplings without one.
+    #[serde(default)]
+    pub saturated_log_scales: Option<f64>,
     /// Whether the model can be trusted, in a sentence.
     pub verdict: String,
     /// The tests.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
+}
+
+/// A larger share of saturated log-scales is spoken of.
+const MANY_SATURATED: f64 = 0.01;
+
+impl Diagnostics {
+    /// What was found beside the tests, in sentences.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let usual = self.observation.map(|share| {
+            format!(
+                "Of the observations of the training, {:.2} % are as unusual as the one that was named.",
+                100.0 * share
+            )
+        });
+        let saturated = self.saturated_log_scales.filter(|&share| share > MANY_SATURATED).map(|share| {
+            format!(
+                "Of the log-scales of these rows {:.1} % use more than 95 % of their bound: couplings would stretch further than \
+                 they can. Raise model.max_log_scale, or take model.coupling=spline.",
+                100.0 * share
+            )
+        });
+        usual.into_iter().chain(saturated).collect()
+    }
 }
 
 /// Fewer rows do not show faults of 0.3 standard deviations for certain.

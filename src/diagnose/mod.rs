@@ -9,6 +9,7 @@
 //! | [`ranks`] | the rank of the truth among samples of its posterior: of each column by itself (simulation-based calibration), by the density (expected coverage), by the distance from random points (TARP) |
 //! | [`latents`] | z of held-out rows: each column, `|z|^2`, pairs, and in dependence on the conditions |
 //! | [`neighbours`] | how often the nearest neighbours of a sample are samples, too (a classifier two-sample test) |
+//! | [`predictive`] | the rank of an observation among what is simulated from its posterior |
 //! | [`uniform`] | the exact test, and bands for pictures |
 //!
 //! [`Diagnosis`] holds them together; several tests at once are corrected for by Holm's method. [`Diagnostics`] is what
@@ -19,6 +20,7 @@ pub(crate) mod importance;
 pub(crate) mod latents;
 pub(crate) mod model;
 pub(crate) mod neighbours;
+pub(crate) mod predictive;
 pub(crate) mod ranks;
 pub(crate) mod uniform;
 
@@ -69,6 +71,8 @@ pub(crate) enum Kind {
     Conditions,
     /// Two samples told apart.
     TwoSample,
+    /// An observation among predictions of it.
+    Predictive,
 }
 
 impl Test {

@@ -2,11 +2,11 @@
 
 use super::latents;
 use super::neighbours;
-use super::ranks::{COVERAGE, Posterior, Ranks, TARP, ranks};
+use super::ranks::{COVERAGE, Posterior, Ranks, Samples, TARP, ranks};
 use super::{Diagnosis, Test, deviations};
 use crate::data::side_by_side;
 use crate::error::Result;
-use crate::flow::{Conditional, Flow};
+use crate::flow::Flow;
 use crate::plan::Kind;
 use crate::rng::{Stream, permutation_on};
 
@@ -137,19 +137,20 @@ impl Posterior for OfFlow<'_> {
         self.flow.spec().dim as usize
     }
 
-    fn has_density(&self) -> bool {
-        self.flow.spec().kind.has_density()
+    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Samples> {
+        let given = self.flow.given(self.of(first, conditions))?.numbered_from(first as u32);
+        if !self.flow.spec().kind.has_density() {
+            return Ok(Samples { rows: given.sample(n, self.seed)?, log_prob: Vec::new() });
+        }
+        let (rows, log_prob) = given.sample_and_log_prob(n, self.seed)?;
+        Ok(Samples { rows, log_prob })
     }
 
-    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>> {
-        let given: Conditional<'_> = self.flow.given(self.of(first, conditions))?;
-        given.numbered_from(first as u32).sample(n, self.seed)
-    }
-
-    fn log_prob(&self, first: usize, conditions: usize, rows: &[f32]) -> Result<Vec<f32>> {
-        let each = rows.len() / self.columns() / conditions;
-        let y: Vec<f32> = self.of(first, conditions).chunks_exact(self.c).flat_map(|y| y.repeat(each)).collect();
-        self.flow.given(&y)?.log_prob(rows)
+    fn log_prob(&self, first: usize, rows: &[f32]) -> Result<Vec<f32>> {
+        if !self.flow.spec().kind.has_density() {
+            return Ok(Vec::new());
+        }
+        self.flow.given(self.of(first, rows.len() / self.columns()))?.log_prob(rows)
     }
 }
 

@@ -13,22 +13,25 @@ pub(crate) trait Posterior {
     /// Number of columns.
     fn columns(&self) -> usize;
 
-    /// `n` samples for each of some conditions, from number `first` on: (conditions, n, columns).
+    /// `n` samples for each of some conditions, from number `first` on.
     ///
     /// # Errors
     /// Whatever may go wrong in drawing.
-    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>>;
+    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Samples>;
 
-    /// Whether it has a density.
-    fn has_density(&self) -> bool {
-        true
-    }
-
-    /// The log-density of `n` rows for each of some conditions, from number `first` on.
+    /// The log-density of a row for each of some conditions, from number `first` on; nothing of a posterior without one.
     ///
     /// # Errors
     /// Whatever may go wrong in a model.
-    fn log_prob(&self, first: usize, conditions: usize, rows: &[f32]) -> Result<Vec<f32>>;
+    fn log_prob(&self, first: usize, rows: &[f32]) -> Result<Vec<f32>>;
+}
+
+/// Samples of posteriors, and how dense they are.
+pub(crate) struct Samples {
+    /// (conditions, n, columns)
+    pub rows: Vec<f32>,
+    /// (conditions, n); empty without a density.
+    pub log_prob: Vec<f32>,
 }
 
 /// Ranks of truths as numbers from 0 to 1. Ties and the gaps between ranks are filled at random, so that they are exactly
@@ -75,30 +78,20 @@ pub(crate) fn ranks(
         tell(first);
         let count = together.min(rows - first);
         let samples = posterior.sample(first, count, n)?;
-        // The truth before its samples, in one job.
-        let with_truth: Vec<f32> = (0..count)
-            .flat_map(|i| {
-                let truth = &truths[(first + i) * dim..][..dim];
-                truth.iter().chain(&samples[i * n * dim..][..n * dim])
-            })
-            .copied()
-            .collect();
-        let densities = match posterior.has_density() {
-            true => posterior.log_prob(first, count, &with_truth)?,
-            false => Vec::new(),
-        };
+        let of_truths = posterior.log_prob(first, &truths[first * dim..][..count * dim])?;
         let of_row = |i: usize| {
             let row = first + i;
-            let own = &samples[i * n * dim..][..n * dim];
+            let own = &samples.rows[i * n * dim..][..n * dim];
             let (truth, point) = (&truths[row * dim..][..dim], &points[row * dim..][..dim]);
             let mut rng = Counter::for_row(seed, Stream::Diagnosis, row as u64);
             let columns: Vec<f64> = (0..dim)
                 .map(|c| rank(own[c..].iter().step_by(dim).map(|&v| f64::from(v)), truth[c].into(), &mut rng))
                 .collect();
             // Denser samples are those of a smaller negative density.
-            let density = densities.get(i * (n + 1)..(i + 1) * (n + 1)).and_then(<[f32]>::split_first);
-            let density = density
-                .map(|(truth, others)| rank(others.iter().map(|&d| -f64::from(d)), -f64::from(*truth), &mut rng));
+            let density = of_truths.get(i).map(|&truth| {
+                let others = &samples.log_prob[i * n..][..n];
+                rank(others.iter().map(|&d| -f64::from(d)), -f64::from(truth), &mut rng)
+            });
             let from = |x: &[f32]| -> f64 {
                 x.iter().zip(point).zip(scale).map(|((x, p), s)| ((f64::from(*x) - f64::from(*p)) / s).powi(2)).sum()
             };

@@ -1,6 +1,6 @@
 //! Planted faults on problems whose posterior is known.
 
-use super::ranks::{Posterior, ranks};
+use super::ranks::{Posterior, Samples, ranks};
 use super::*;
 use crate::error::Result;
 use crate::rng::{Counter, Stream};
@@ -65,6 +65,12 @@ impl Known {
         [a, (b - r * a) / (1.0 - r * r).sqrt()]
     }
 
+    /// Its logarithm, but for a constant.
+    fn density(&self, row: usize, x: &[f32]) -> f32 {
+        let [a, b] = self.z(row, x);
+        (-0.5 * (a * a + b * b)) as f32
+    }
+
     fn latents(&self) -> Vec<f32> {
         self.truths.chunks_exact(2).enumerate().flat_map(|(row, x)| self.z(row, x)).map(|z| z as f32).collect()
     }
@@ -75,7 +81,7 @@ impl Posterior for Known {
         2
     }
 
-    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>> {
+    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Samples> {
         let (s, r) = (self.scale(), self.correlation());
         let of = |row: usize| {
             let mut rng = Counter::for_row(self.seed, Stream::Latent, row as u64);
@@ -85,16 +91,13 @@ impl Posterior for Known {
                 [(m[0] + s * a) as f32, (m[1] + s * (r * a + (1.0 - r * r).sqrt() * b)) as f32]
             })
         };
-        Ok((first..first + conditions).flat_map(of).collect())
+        let rows: Vec<f32> = (first..first + conditions).flat_map(of).collect();
+        let log_prob = rows.chunks_exact(2).enumerate().map(|(at, x)| self.density(first + at / n, x)).collect();
+        Ok(Samples { rows, log_prob })
     }
 
-    fn log_prob(&self, first: usize, conditions: usize, rows: &[f32]) -> Result<Vec<f32>> {
-        let each = rows.len() / conditions / 2;
-        let of = |(place, x): (usize, &[f32])| {
-            let [a, b] = self.z(first + place / each, x);
-            (-0.5 * (a * a + b * b)) as f32
-        };
-        Ok(rows.chunks_exact(2).enumerate().map(of).collect())
+    fn log_prob(&self, first: usize, rows: &[f32]) -> Result<Vec<f32>> {
+        Ok(rows.chunks_exact(2).enumerate().map(|(at, x)| self.density(first + at, x)).collect())
     }
 }
 
@@ -195,17 +198,13 @@ impl Posterior for Drawn {
         2
     }
 
-    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Vec<f32>> {
+    fn sample(&self, first: usize, conditions: usize, n: usize) -> Result<Samples> {
         assert_eq!(n, self.n);
-        Ok(self.samples[2 * n * first..][..2 * n * conditions].to_vec())
+        Ok(Samples { rows: self.samples[2 * n * first..][..2 * n * conditions].to_vec(), log_prob: Vec::new() })
     }
 
-    fn has_density(&self) -> bool {
-        false
-    }
-
-    fn log_prob(&self, _: usize, _: usize, _: &[f32]) -> Result<Vec<f32>> {
-        unreachable!("it has no density")
+    fn log_prob(&self, _: usize, _: &[f32]) -> Result<Vec<f32>> {
+        Ok(Vec::new())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use super::programs::Name;
 use super::{Encoded, Flow, add_jacobian, log_density};
@@ -105,7 +106,11 @@ impl Conditional<'_> {
         let rows = self.rows("x", self.flow.plan.spec.dim, x)?;
         let y = self.inner_for(rows);
         let lane = self.flow.x.given(&y);
-        let mut encoded = self.flow.encode_inner(&y, &lane.inner(x)?, rows)?;
+        let inner = lane.inner(x)?;
+        let mut encoded = match self.seen_of(rows)? {
+            Some(seen) => self.flow.encode_seeing(&seen, &inner, rows)?,
+            None => self.flow.encode_inner(&y, &inner, rows)?,
+        };
         add_jacobian(&lane, x, self.flow.spec().dim, &mut encoded.log_det);
         Ok(encoded)
     }
@@ -128,7 +133,11 @@ impl Conditional<'_> {
         let spec = &self.flow.plan.spec;
         let rows = self.rows("z", if spec.kind == Kind::Inn { spec.latent } else { spec.dim }, z)?;
         let y = self.inner_for(rows);
-        Ok(self.flow.x.given(&y).outer(self.flow.decode_inner(&y, z, rows)?))
+        let inner = match self.seen_of(rows)? {
+            Some(seen) => self.flow.decode_seeing(&seen, z, rows)?,
+            None => self.flow.decode_inner(&y, z, rows)?,
+        };
+        Ok(self.flow.x.given(&y).outer(inner))
     }
 
     /// `log p(x | y)` of rows x in nats, in the user's units (docs/model.md, Densities). Outside of the bounds of a column it
@@ -175,40 +184,87 @@ impl Conditional<'_> {
         self.sample_rows(n, seed, 0, self.sampled_rows(n)?)
     }
 
+    /// The same samples with `log p(x | y)` of each, in one go: for less than [`Conditional::log_prob`] of them afterwards,
+    /// and equal to it but for rounding.
+    ///
+    /// # Errors
+    /// [`Error::WrongKind`] if the model has no density, else as those of [`Conditional::sample_rows`].
+    pub fn sample_and_log_prob(&self, n: usize, seed: u64) -> Result<(Vec<f32>, Vec<f32>)> {
+        self.has_density()?;
+        let rows = self.sampled_rows(n)?;
+        let Some(drawn) = self.draw(n, seed, 0..rows, true)? else { return Ok((Vec::new(), Vec::new())) };
+        let [z, log_det, x] = <[Vec<f32>; 3]>::try_from(drawn.outputs)
+            .unwrap_or_else(|_| unreachable!("a program that scores samples has three outputs"));
+        let lane = self.flow.x.given(&drawn.y);
+        let mut encoded = Encoded { z, log_det };
+        let x = lane.outer(x);
+        add_jacobian(&lane, &x, self.flow.spec().dim, &mut encoded.log_det);
+        let log_prob = log_density(&encoded).into_iter().map(|density| density as f32).collect();
+        Ok((x, log_prob))
+    }
+
     /// `rows` rows from row `first` on of what [`Conditional::sample`] gives, for drawing a large number in pieces.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are not so many, [`Error::Argument`] if `n` is 2^31 or more, or so large that the
     /// samples of all observations cannot be counted or held in memory, [`Error::DeviceLost`] if the device fails.
     pub fn sample_rows(&self, n: usize, seed: u64, first: usize, rows: usize) -> Result<Vec<f32>> {
+        let Some(mut drawn) = self.draw(n, seed, first..first.saturating_add(rows), false)? else {
+            return Ok(Vec::new());
+        };
+        Ok(self.flow.x.given(&drawn.y).outer(drawn.outputs.swap_remove(0)))
+    }
+
+    /// Some rows of the samples, in the units of the networks; none of no rows.
+    fn draw(&self, n: usize, seed: u64, rows: Range<usize>, is_scored: bool) -> Result<Option<Drawn>> {
         let Some(group) = u32::try_from(n).ok().filter(|&n| n < 1 << 31) else {
             return Err(Error::argument(
                 "n",
                 format!("is {n}: at most 2147483647 samples of an observation are possible"),
             ));
         };
-        let all = self.sampled_rows(n)?;
-        let end = first.saturating_add(rows);
-        if end > all {
-            return Err(Error::Shape { what: "rows of the samples (at most)".into(), expected: all, got: end });
+        let (all, count) = (self.sampled_rows(n)?, rows.len());
+        if rows.end > all {
+            return Err(Error::Shape { what: "rows of the samples (at most)".into(), expected: all, got: rows.end });
         }
-        if rows == 0 {
-            return Ok(Vec::new());
+        if count == 0 {
+            return Ok(None);
         }
+        self.flow.room_for(count)?;
         if self.observations.is_none() {
-            return self.flow.sample_from(rows, seed, first as u64);
+            let name = if is_scored { Name::SampleScored } else { Name::Sample };
+            let job = Job { rows: count, seed, first_row: rows.start as u64, ..Job::default() };
+            return Ok(Some(Drawn { y: Vec::new(), outputs: self.flow.run(name, &job)? }));
         }
-        let number = u32::try_from((end - 1) / n).ok().and_then(|last| self.first.checked_add(last));
-        if number.is_none() {
+        let (from, to) = (rows.start / n, (rows.end - 1) / n + 1);
+        if u32::try_from(to - 1).ok().and_then(|last| self.first.checked_add(last)).is_none() {
             let what = format!("observations are counted from {}: their numbers must stay below 2^32", self.first);
             return Err(Error::argument("numbered_from", what));
         }
-        self.flow.room_for(rows)?;
         let c = self.flow.plan.spec.cond_dim as usize;
-        let y: Vec<f32> = (first..end).flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
-        let groups = Groups { rows: group, first: self.first + (first / n) as u32 };
-        let job = Job { rows, inputs: &[&y], seed, first_row: (first % n) as u64, groups };
-        Ok(self.flow.x.given(&y).outer(self.flow.run(Name::Sample, &job)?.swap_remove(0)))
+        let y: Vec<f32> = rows.clone().flat_map(|row| &self.inner[row / n * c..][..c]).copied().collect();
+        let is_hint = self.flow.plan.spec.kind == Kind::Hint;
+        let seen = (is_hint && (is_scored || worth_taking_apart(to - from, count)))
+            .then(|| self.flow.seen(&self.inner[from * c..to * c], count, |row| (rows.start + row) / n - from))
+            .transpose()?;
+        let name = match (is_scored, &seen) {
+            (true, _) => Name::SampleScored,
+            (false, Some(_)) => Name::SampleSeeing,
+            (false, None) => Name::Sample,
+        };
+        let inputs: Vec<&[f32]> = seen.as_ref().map_or(vec![&y], |seen| seen.iter().map(Vec::as_slice).collect());
+        let groups = Groups { rows: group, first: self.first + from as u32 };
+        let job = Job { rows: count, inputs: &inputs, seed, first_row: (rows.start % n) as u64, groups };
+        Ok(Some(Drawn { outputs: self.flow.run(name, &job)?, y }))
+    }
+
+    /// What blocks see of the observations of that many rows, if it is worth taking apart.
+    fn seen_of(&self, rows: usize) -> Result<Option<Vec<Vec<f32>>>> {
+        let observations = self.observations.unwrap_or(1);
+        let is_hint = self.flow.plan.spec.kind == Kind::Hint;
+        (is_hint && worth_taking_apart(observations, rows))
+            .then(|| self.flow.seen(&self.inner, rows, |row| row * observations / rows))
+            .transpose()
     }
 
     /// Number of rows of `n` samples of each observation; an unconditional flow counts as one.
@@ -247,4 +303,18 @@ impl Conditional<'_> {
             _ => y.into(),
         }
     }
+}
+
+/// Rows of samples in the units of the networks.
+struct Drawn {
+    /// The conditions of each.
+    y: Vec<f32>,
+    /// Of the program.
+    outputs: Vec<Vec<f32>>,
+}
+
+/// Whether the y lane of a `hint` is to run once for each observation and not for each row: for a row of each it would be
+/// more work, since what it leaves has to be carried from one program to the other.
+fn worth_taking_apart(observations: usize, rows: usize) -> bool {
+    rows >= 2 * observations
 }

@@ -47,6 +47,30 @@ impl Flow {
         Ok(Lanes::of_two(outputs))
     }
 
+    /// What the blocks of a `hint` see of observations y (observations, C): for each block (rows, C), if row i is of
+    /// observation `observation(i)`. The y lane runs once for each observation.
+    pub(super) fn seen(&self, y: &[f32], rows: usize, observation: impl Fn(usize) -> usize) -> Result<Vec<Vec<f32>>> {
+        let c = self.plan.spec.cond_dim as usize;
+        let of_blocks = self.run(Name::Seen, &Job { rows: y.len() / c, inputs: &[y], ..Job::default() })?;
+        let for_rows = |seen: Vec<f32>| (0..rows).flat_map(|row| &seen[observation(row) * c..][..c]).copied().collect();
+        Ok(of_blocks.into_iter().map(for_rows).collect())
+    }
+
+    /// z and log-determinant of rows x, if blocks see that of y.
+    pub(super) fn encode_seeing(&self, seen: &[Vec<f32>], x: &[f32], rows: usize) -> Result<Encoded> {
+        Ok(last_lane(self.run_seeing(Name::EncodeSeeing, seen, x, rows)?))
+    }
+
+    /// x of latent rows, if blocks see that of y.
+    pub(super) fn decode_seeing(&self, seen: &[Vec<f32>], z: &[f32], rows: usize) -> Result<Vec<f32>> {
+        Ok(last_output(self.run_seeing(Name::DecodeSeeing, seen, z, rows)?))
+    }
+
+    fn run_seeing(&self, name: Name, seen: &[Vec<f32>], first: &[f32], rows: usize) -> Result<Vec<Vec<f32>>> {
+        let inputs: Vec<&[f32]> = std::iter::once(first).chain(seen.iter().map(Vec::as_slice)).collect();
+        self.run(name, &Job { rows, inputs: &inputs, ..Job::default() })
+    }
+
     /// The inputs that the model has: x or z, and y unless it is unconditional.
     fn x_and_y<'a, 'b>(&self, both: &'a [&'b [f32]; 2]) -> &'a [&'b [f32]] {
         if self.plan.spec.kind == Kind::Flow { &both[..1] } else { both }

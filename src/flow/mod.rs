@@ -16,6 +16,8 @@ mod inn;
 mod inner;
 mod jacobian;
 mod joint;
+#[cfg(feature = "cli")]
+mod log_scales;
 mod model_file;
 pub(crate) mod programs;
 

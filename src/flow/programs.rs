@@ -5,6 +5,7 @@
 //! one stage. What needs one lane alone (the evidence, the posterior, their log-determinants) takes them apart.
 
 mod inn;
+mod inverse;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,10 +29,22 @@ pub(crate) enum Name {
     Sample,
     /// Two lanes: y to z_y and its log-determinant.
     EncodeY,
+    /// Two lanes: y to what the couplings of x see of it in each block.
+    Seen,
+    /// Two lanes: x and that of each block to z_x and its log-determinant.
+    EncodeSeeing,
+    /// Two lanes: z_x and that of each block to x.
+    DecodeSeeing,
+    /// Two lanes: normals and that of each block to x.
+    SampleSeeing,
+    /// Normals (and y, with two lanes what each block sees of it) to z, the log-determinant of x to z, and x.
+    SampleScored,
     /// Two lanes: z_y and z_x to y and x.
     DecodeJoint,
     /// Two lanes: normals to y and x.
     SampleJoint,
+    /// x (two lanes: rows [y, x]; y of a `cinn`) to what the networks of each stage have for it, in the order of the pass.
+    NetworkOutputs,
     /// Loss per row and d_x of given rows, with two lanes of rows [y, x]; gradients of the mean loss.
     LossGradients(Memory),
     /// d_x for given x (two lanes: rows [y, x]), d_z, d_log_det, and y of a `cinn`.
@@ -58,8 +71,8 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
         Name::Sample if plan.spec.kind == Kind::Inn => {
             inn::decode(plan, "sample", |tape, z| tape.normal_to(z, Stream::Latent, 1.0))
         }
-        Name::Decode => decode(plan, "decode", Tape::input),
-        Name::Sample => decode(plan, "sample", Tape::normal),
+        Name::Decode => inverse::given(plan, "decode", Tape::input),
+        Name::Sample => inverse::given(plan, "sample", Tape::normal),
         Name::EncodeY => {
             let mut tape = Tape::inference(plan.clone());
             let y = tape.input(plan.spec.cond_dim);
@@ -70,6 +83,16 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             });
             tape.finish("encode_y", vec![z, log_det], Then::Nothing)
         }
+        Name::Seen => {
+            let mut tape = Tape::inference(plan.clone());
+            let y = tape.input(plan.spec.cond_dim);
+            let seen = seen(&mut tape, y);
+            tape.finish("seen", seen, Then::Nothing)
+        }
+        Name::EncodeSeeing => encode_seeing(plan),
+        Name::DecodeSeeing => inverse::seeing(plan, "decode_seeing", Tape::input),
+        Name::SampleSeeing => inverse::seeing(plan, "sample_seeing", Tape::normal),
+        Name::SampleScored => inverse::scored(plan),
         Name::DecodeJoint => joint(plan, "decode_joint", |tape| {
             let [y, x] = [plan.spec.cond_dim, plan.spec.dim].map(|columns| tape.input(columns));
             [y, x]
@@ -78,6 +101,15 @@ pub(crate) fn record(name: Name, plan: &Arc<Plan>) -> Program {
             let z = tape.normal(plan.spec.latent_dim());
             [z.part(0, plan.spec.cond_dim), z.part(plan.spec.cond_dim, plan.spec.dim)]
         }),
+        Name::NetworkOutputs => {
+            // Of which every stage has its own.
+            let mut tape = Tape::training(plan.clone(), Memory::Stored);
+            let x = tape.input(plan.spec.latent_dim());
+            let given = given(&mut tape, plan);
+            forward(&mut tape, x, given);
+            let outputs = tape.network_outputs();
+            tape.finish("network_outputs", outputs, Then::Nothing)
+        }
         Name::LossGradients(memory) => {
             let mut tape = Tape::training(plan.clone(), memory);
             let (x, given) = (tape.input(plan.spec.latent_dim()), given(&mut tape, plan));
@@ -201,35 +233,38 @@ fn encode(plan: &Arc<Plan>) -> Program {
     tape.finish("encode", vec![y, log_det_y, x, log_det_x], Then::Nothing)
 }
 
-/// The inverse of x for given conditions, from a latent that `latent` makes.
-fn decode(plan: &Arc<Plan>, name: &'static str, latent: impl FnOnce(&mut Tape, u32) -> Buffer) -> Program {
-    let mut tape = Tape::inference(plan.clone());
-    let mut x = latent(&mut tape, plan.spec.dim);
-    if plan.spec.kind != Kind::Hint {
-        let given = given(&mut tape, plan);
-        for block in blocks(plan).rev() {
-            uncouple(&mut tape, block.plan.stages.clone(), x, given);
-            x = tape.mix(block.all, true, x);
-        }
-        return tape.finish(name, vec![x], Then::Nothing);
-    }
-    // The y lane forward, and what each block's couplings see of it.
-    let mut y = tape.input(plan.spec.cond_dim);
+/// The y lane of a `hint` forward: what each block's couplings of x see of it.
+fn seen(tape: &mut Tape, mut y: Buffer) -> Vec<Buffer> {
+    let plan = tape.plan();
     let log_det = tape.log_det();
     let mut seen = Vec::new();
-    for block in blocks(plan) {
+    for block in blocks(&plan) {
         y = tape.mix(block.mixes[0].clone(), false, y);
         tape.hold(y);
         seen.push(y);
         if seen.len() < plan.blocks.len() {
-            y = couple(&mut tape, block.lanes().y.clone(), y, Buffer::EMPTY, log_det);
+            y = couple(tape, block.lanes().y.clone(), y, Buffer::EMPTY, log_det);
         }
     }
-    for (block, y) in blocks(plan).zip(seen).rev() {
-        uncouple(&mut tape, block.lanes().x.clone(), x, y);
-        x = tape.mix(block.mixes[1].clone(), true, x);
-    }
-    tape.finish(name, vec![x], Then::Nothing)
+    seen
+}
+
+/// The same as inputs.
+fn seen_inputs(tape: &mut Tape) -> Vec<Buffer> {
+    let plan = tape.plan();
+    plan.blocks.iter().map(|_| tape.input(plan.spec.cond_dim)).collect()
+}
+
+fn encode_seeing(plan: &Arc<Plan>) -> Program {
+    let mut tape = Tape::inference(plan.clone());
+    let x = tape.input(plan.spec.dim);
+    let seen = seen_inputs(&mut tape);
+    let log_det = tape.log_det();
+    let z = blocks(plan).zip(seen).fold(x, |x, (block, y)| {
+        let x = tape.mix(block.mixes[1].clone(), false, x);
+        couple(&mut tape, block.lanes().x.clone(), x, y, log_det)
+    });
+    tape.finish("encode_seeing", vec![z, log_det], Then::Nothing)
 }
 
 /// Both lanes inverted, from latents [z_y, z_x] that `latent` makes.

@@ -69,8 +69,10 @@ pub(crate) mod picture {
     pub(crate) const LATENTS: &str = "latents";
     /// Correlations of latent columns, among each other and with conditions.
     pub(crate) const LATENT_CORRELATION: &str = "latent_correlation";
+    /// Predictions of an observation.
+    pub(crate) const PREDICTIONS: &str = "predictions";
     /// Every picture of a diagnosis, in [`diagnosis_of`] a run.
-    pub(crate) const OF_DIAGNOSIS: [&str; 3] = [CALIBRATION, LATENTS, LATENT_CORRELATION];
+    pub(crate) const OF_DIAGNOSIS: [&str; 4] = [CALIBRATION, LATENTS, LATENT_CORRELATION, PREDICTIONS];
 }
 
 impl RunFolder {

@@ -195,6 +195,8 @@ fn batch_is_a_loop_of_single_observations(engine: &Engine) {
             assert_eq!(density[5], one.log_prob(&own[5 * dim..6 * dim]).unwrap()[0]);
             // z of the samples is standard normal.
             let z = one.encode(own).expect("encode").z;
+            let decoded = one.decode(&z).expect("decode");
+            assert_eq!(decoded, flow.given(&repeated).unwrap().decode(&z).unwrap(), "decoded one by one");
             let square = z.iter().map(|v| v * v).sum::<f32>() / z.len() as f32;
             assert!((square - 1.0).abs() < 5.0 * (2.0 / z.len() as f32).sqrt(), "{square}");
         }
@@ -205,6 +207,35 @@ fn batch_is_a_loop_of_single_observations(engine: &Engine) {
         };
         let distance: f32 = latent(0).iter().zip(latent(1)).map(|(a, b)| (a - b).abs()).sum();
         assert!(distance > 1e-3, "two observations have the same random numbers");
+    }
+}
+
+/// The densities that samples come with are those that they have.
+fn samples_come_with_their_densities(engine: &Engine) {
+    let spline = Transform::Spline(SplineSettings { bins: 8, half_width: 5.0, min_slope: 1e-3 });
+    for (kind, condition_on) in [
+        (Kind::Flow, ConditionOn::Input),
+        (Kind::Flow, ConditionOn::Output),
+        (Kind::Cinn, ConditionOn::Input),
+        (Kind::Hint, ConditionOn::Input),
+        (Kind::Hint, ConditionOn::Output),
+    ] {
+        for coupling in [Spec::flow(1).coupling, spline] {
+            let (dim, n) = (5, 40);
+            let base = if kind == Kind::Flow { Spec::flow(dim) } else { Spec::hint(dim, 3) };
+            let model = random_model(3, Spec { kind, condition_on, coupling, ..base });
+            let flow = load(&model, engine);
+            let y = if kind == Kind::Flow { Vec::new() } else { f32s(&Rng::new(8).normals(4 * 3, 1.0)) };
+            let given = flow.given(&y).unwrap();
+            for n in [1, n] {
+                let (x, log_prob) = given.sample_and_log_prob(n, 7).expect("samples");
+                assert_eq!(x, given.sample(n, 7).expect("samples"), "{kind:?}, {coupling:?}");
+                let each: Vec<f32> = y.chunks(3).flat_map(|y| y.repeat(n)).collect();
+                let want = f64s(&flow.given(&each).unwrap().log_prob(&x).expect("densities"));
+                let what = format!("densities of samples, {kind:?}, {condition_on:?}, {coupling:?}");
+                assert_close(&what, &f64s(&log_prob), &want, Tolerance::relative(1e-4).floor(1.0));
+            }
+        }
     }
 }
 
@@ -351,6 +382,11 @@ macro_rules! contract {
             #[test]
             fn batch_is_a_loop_of_single_observations() {
                 super::batch_is_a_loop_of_single_observations(&engines::$engine());
+            }
+
+            #[test]
+            fn samples_come_with_their_densities() {
+                super::samples_come_with_their_densities(&engines::$engine());
             }
 
             #[test]

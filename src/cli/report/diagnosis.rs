@@ -19,7 +19,7 @@ struct Part {
     picture: Option<(&'static str, &'static str)>,
 }
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     Part {
         title: "Where truths lie in their posteriors",
         holds: "The true value is equally likely to have any rank among samples of its posterior: of each column (simulation-based \
@@ -56,6 +56,16 @@ const PARTS: [Part; 4] = [
         holds: "The nearest neighbour of a sample is a sample as often as chance has it (a classifier two-sample test).",
         kinds: &[Kind::TwoSample],
         picture: None,
+    },
+    Part {
+        title: "Predictions of the observation",
+        holds: "The observation lies among what is simulated from samples of its posterior. If it does not, no parameters of \
+                this model explain it, or the posterior is not where they are.",
+        kinds: &[Kind::Predictive],
+        picture: Some((
+            picture::PREDICTIONS,
+            "Lines and the dot mark what was observed. They should lie where the predictions are, in every column and every pair.",
+        )),
     },
 ];
 

@@ -116,12 +116,7 @@ fn of_diagnosis(facts: &Facts) -> (Mood, String, Vec<String>) {
                 .into(),
         );
     }
-    if let Some(share) = found.observation {
-        beside.push(format!(
-            "Of the observations of the training, {:.2} % are as unusual as the one that was named.",
-            100.0 * share
-        ));
-    }
+    beside.extend(found.notes());
     (mood, words, beside)
 }
 

@@ -115,6 +115,33 @@ impl Command<'_> {
         self.simulate(0, draws.seed(), &[], (rows, 0), None, &[])
     }
 
+    /// An observation of `c` columns for each row of `n` parameters, by a system that stands still. A command that serves a
+    /// filter does, too: what it writes of the next state is left out.
+    ///
+    /// # Errors
+    /// As those of [`Command::start`].
+    pub(crate) fn predict(
+        &self,
+        seed: u64,
+        parameters: &[f32],
+        [n, c]: [usize; 2],
+        names: &[String],
+    ) -> Result<Vec<f32>> {
+        let step = 1;
+        let (mut values, got) = self.simulate(step, seed, parameters, (parameters.len() / n, n), None, names)?;
+        if got == n + c {
+            values = values.chunks_exact(got).flat_map(|row| &row[n..]).copied().collect();
+        } else if got != c {
+            let what = format!(
+                "`{}` wrote {got} columns, must be {c}: the observation of each row (or {}: the row's next state before it)",
+                self.text,
+                n + c
+            );
+            return Err(Error::Simulator { step, row: None, what });
+        }
+        Ok(values)
+    }
+
     /// A call: rows of values in, as many rows out, with their number of columns.
     fn simulate(
         &self,

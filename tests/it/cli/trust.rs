@@ -60,6 +60,55 @@ fn a_posterior_is_diagnosed() {
     place.line("diagnose run --fail-below 2 --device cpu").fails(2, &["--fail-below"]);
 }
 
+/// What is simulated from samples of the posterior is held against the observation.
+#[cfg(unix)]
+#[test]
+fn an_observation_lies_among_what_its_posterior_predicts() {
+    let place = Place::new();
+    gaussian(&place, "table.csv", 3000, 0.0);
+    place.line(&format!("train table.csv --given y --set model.kind=hint {SMALL} --out run")).good();
+    place.write("seen.csv", "y\n0.8\n");
+    let awk = |shift: &str, more: &str| {
+        format!(
+            "awk 'BEGIN {{ srand(ENVIRON[\"HINTFLOW_SEED\"]) }}\n{{ s = {shift} - 6; for (i = 0; i < 12; i++) s += rand(); \
+             print {more} $1 + s }}'\n"
+        )
+    };
+    let check = |more: &[&str]| {
+        let line = "diagnose run --samples 100 --observed seen.csv --device cpu --force --out";
+        place.run(&line.split(' ').chain(more.iter().copied()).collect::<Vec<_>>())
+    };
+    let simulated = |folder: &str, script: &str| {
+        place.write("simulate.sh", script);
+        check(&[folder, "--simulator", "sh simulate.sh", "--format", "csv", "--predictions", "4000"])
+    };
+    let p_value = |folder: &str| -> f64 {
+        let tests = report(&place, folder)["tests"].clone();
+        let kind = |test: &&serde_json::Value| test["kind"] == "predictive";
+        tests.as_array().unwrap().iter().find(kind).expect("a predictive check")["p_value"].as_f64().unwrap()
+    };
+    let done = simulated("right", &awk("0", "")).good();
+    assert!(done.stdout.contains("prediction of each column") && p_value("right") > 0.1, "{}", done.stdout);
+    assert!(place.read("right/predictions.png").starts_with(b"\x89PNG"));
+    // A simulator of a filter writes the next state first.
+    simulated("filter", &awk("0", "$1 \",\"")).good();
+    assert!(p_value("filter") > 0.1);
+    // The posterior of one simulator does not explain what another sees.
+    let done = simulated("wrong", &awk("6", "")).good();
+    assert!(p_value("wrong") < 1e-3 && done.stdout.contains("y was observed as 0.8000"), "{}", done.stdout);
+    // The same as a table.
+    place
+        .write("predicted.csv", format!("y\n{}", (0..500).fold(String::new(), |text, i| format!("{text}{}\n", 5 + i))));
+    check(&["table", "--predicted", "predicted.csv"]).good();
+    assert!(p_value("table") < 0.01);
+
+    simulated("columns", &awk("0", "1 \",\" 2 \",\"")).fails(1, &["3 columns", "must be 1"]);
+    simulated("crash", "echo no license >&2\nexit 3\n").fails(1, &["no license", "sh simulate.sh"]);
+    place.write("predicted.csv", "y\n1\n2\n");
+    check(&["few", "--predicted", "predicted.csv"]).fails(2, &["predicted.csv", "at least 100"]);
+    place.line("diagnose run --simulator true --device cpu").fails(2, &["--observed"]);
+}
+
 #[test]
 fn a_density_is_diagnosed() {
     let place = Place::new();

@@ -193,6 +193,12 @@ impl Units {
         self.columns.get(c).cloned().unwrap_or_else(|| (c + 1).to_string())
     }
 
+    /// Whether the numbers of some column are beyond 32-bit floats.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_packed(&self) -> bool {
+        !self.packing.is_empty()
+    }
+
     /// How the numbers of column `c` (from 0) are packed.
     pub(crate) fn packing(&self, c: usize) -> Packing {
         self.packing.get(c).copied().unwrap_or_default()
