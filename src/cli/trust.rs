@@ -1,7 +1,8 @@
 //! A warning before a posterior is trusted: are these observations like those of the training?
 //!
 //! The density of y, which a `hint` knows, tells. Of other models the standardisation does, of each condition by
-//! itself: it sees what is far out, and not a combination that never was.
+//! itself: it sees what is far out, and not a combination that never was. Of all models it is known where a condition had
+//! no values, between others.
 
 use crate::data::{Table, Units};
 use crate::plan::Kind;
@@ -15,6 +16,7 @@ const FAR: f32 = 6.0;
 
 /// Says how usual the observations are among those that the model was trained on, where the model knows.
 pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
+    tell_of_holes(flow, observations);
     let (Kind::Hint, Some(evidence)) = (flow.spec().kind, flow.evidence()) else {
         return tell_of_far(flow, observations);
     };
@@ -45,6 +47,27 @@ pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
         ),
     }
     Ok(())
+}
+
+/// Warns of observations with a condition where no row of the training has any.
+fn tell_of_holes(flow: &Flow, observations: &Table) {
+    let Some(training) = flow.training() else { return };
+    let of = |row: usize, column: usize| observations.row(row).get(column).copied();
+    let hole = |row: usize| training.holes.iter().find(|hole| of(row, hole.column).is_some_and(|v| hole.holds(v)));
+    let found: Vec<_> = (0..observations.rows).filter_map(|row| Some((row, hole(row)?))).collect();
+    let Some(&(row, hole)) = found.first() else { return };
+    let units = flow.units_of_conditions();
+    let packing = units.packing(hole.column);
+    let [from, to] = hole.between.map(|value| packing.shown(value as f32));
+    tracing::warn!(
+        "{} of {} observations lie where the training has none: do not trust their posteriors. Row {}: `{}` is {}, and no row \
+         of the training has it between {from} and {to}",
+        found.len(),
+        observations.rows,
+        row + 1,
+        units.name(hole.column),
+        packing.shown(observations.row(row)[hole.column]),
+    );
 }
 
 /// Warns of observations of which a condition is far from those that the model was trained with.

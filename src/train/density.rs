@@ -3,7 +3,7 @@
 use super::dataset::{Dataset, fingerprint, is_held_out};
 use crate::data::side_by_side;
 use crate::error::Result;
-use crate::eval::density::{Density, HeldOut, TrainingRows};
+use crate::eval::density::{Density, HeldOut, TrainingRows, holes};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
 use crate::flow::{Evidence, Flow, Lanes};
 use crate::plan::Kind;
@@ -55,6 +55,7 @@ fn training_rows(data: &Dataset, sigma: f64) -> TrainingRows {
         (Some(_), _) => sigma,
     };
     let mut training = TrainingRows::fit(&some, columns, noise);
+    training.holes = holes(&y, data.cond_dim);
     training.rows = 0;
     data.train.chunks(ROWS * columns).for_each(|rows| training.add(&outer(rows), columns));
     training.fingerprint.clone_from(&data.fingerprint);

@@ -7,11 +7,13 @@
 //!
 //! Plain vectors in, a struct out, and [`Density::in_words`] for people.
 
+mod holes;
 mod training;
 mod words;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub(crate) use holes::{Hole, holes};
 pub(crate) use training::{Gaussian, HeldOut, TrainingRows};
 
 /// Rows so many nats below the Gaussian are counted.

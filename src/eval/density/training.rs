@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::holes::Hole;
 use crate::error::{Error, Result};
 
 /// Rows of more columns than these are compared with a Gaussian of independent columns: correlations grow with the
@@ -39,6 +40,9 @@ pub(crate) struct TrainingRows {
     /// many columns.
     #[serde(default)]
     pub correlation: Vec<f64>,
+    /// Where conditions have no values, and rows on both sides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Hole>,
 }
 
 /// Which rows of a table were held out, so that they can be found again.
@@ -139,7 +143,8 @@ impl TrainingRows {
             && self.deviation.iter().all(|&d| d > 0.0)
             && self.least.iter().zip(&self.greatest).all(|(a, b)| a <= b)
             && (self.correlation.is_empty() || self.correlation.len() == columns * columns.saturating_sub(1) / 2)
-            && self.held_out.is_none_or(|h| h.rows > 0 && h.rows < h.of);
+            && self.held_out.is_none_or(|h| h.rows > 0 && h.rows < h.of)
+            && self.holes.iter().all(|hole| hole.column < columns && hole.between.iter().all(|v| v.is_finite()));
         if usable && self.gaussian().is_some() {
             return Ok(());
         }
