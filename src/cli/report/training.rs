@@ -158,7 +158,8 @@ pub(super) fn course(facts: &Facts, html: &mut Html) {
     };
     let kept = match facts.manifest.kept_epoch {
         Some(epoch) if epoch < facts.trained_epochs() => format!(
-            " The model that was kept is that of epoch {epoch}, which scored the held-out rows best; what came after is no part of it."
+            " The model that was kept is that of epoch {epoch}, {}; what came after is no part of it.",
+            why_kept(facts, epoch)
         ),
         Some(epoch) => format!(" The model is that of epoch {epoch}, the last."),
         None => String::new(),
@@ -168,6 +169,16 @@ pub(super) fn course(facts: &Facts, html: &mut Html) {
          that rises while that of the training falls is overfitting.{kept}"
     );
     figure(html, &svg, picture::LOSS, &caption);
+}
+
+/// Why the model of an epoch that is not the last was kept.
+fn why_kept(facts: &Facts, epoch: u64) -> &'static str {
+    let losses = || facts.epochs.iter().filter_map(|report| Some((report.epoch, report.validation_loss?)));
+    let own = losses().find(|&(of, _)| of == epoch).map(|(_, loss)| loss);
+    match own.is_some_and(|own| losses().any(|(_, loss)| loss < own)) {
+        true => "as later ones, of another cycle of the learning rate, were not clearly better",
+        false => "which scored the held-out rows best",
+    }
 }
 
 /// Samples beside data.
