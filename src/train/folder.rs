@@ -121,6 +121,10 @@ impl RunFolder {
                 _ => {}
             }
         }
+        // Folders that hold something else stay.
+        for name in [logs::FOLDER, DIAGNOSIS, PLOTS] {
+            let _ = std::fs::remove_dir(path.join(name));
+        }
         folder.checkpoints().clear()?;
         Ok(folder)
     }

@@ -1,5 +1,6 @@
 //! What was trained on what, how it went, and what the model draws.
 
+use crate::counted;
 use crate::plan::{Depth, Kind, Transform};
 use crate::report::html::Html;
 use crate::report::{grouped, short};
@@ -40,9 +41,10 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         all.push((
             "Size",
             format!(
-                "{} parameters: {} blocks of width {}, {depth}, {coupling}",
+                "{} {}: {} of width {}, {depth}, {coupling}",
                 grouped(manifest.parameters),
-                spec.blocks,
+                counted::of(&manifest.parameters, "parameter"),
+                counted::counted(spec.blocks, "block"),
                 spec.width
             ),
         ));
@@ -51,15 +53,16 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         all.push((
             "Data",
             format!(
-                "{}: {} rows to train on, {} held out",
+                "{}: {} {} to train on, {} held out",
                 manifest.data.name,
                 grouped(manifest.data.train_rows as u64),
+                counted::of(&manifest.data.train_rows, "row"),
                 grouped(manifest.data.test_rows as u64)
             ),
         ));
     }
     let kept = manifest.kept_epoch.map(|epoch| format!("; the model is that of epoch {epoch}")).unwrap_or_default();
-    all.push(("Epochs", format!("{} of {}{kept}", facts.trained_epochs(), manifest.epochs)));
+    all.push(("Epochs", format!("{} of {}{kept}", facts.trained_epochs(), facts.all_epochs())));
     if manifest.seconds > 0.0 {
         all.push(("Time", format!("{} on {}", time(manifest.seconds), manifest.device.name)));
     } else if !manifest.device.name.is_empty() {
@@ -131,7 +134,7 @@ pub(super) fn still_falling(facts: &Facts) -> Option<String> {
     let losses: Vec<f64> = facts.epochs.iter().filter_map(|report| report.validation_loss).collect();
     let spec = facts.manifest.model.as_ref()?;
     // An `inn` has another loss.
-    if !spec.kind.has_density() || facts.trained_epochs() < facts.manifest.epochs {
+    if !spec.kind.has_density() || facts.trained_epochs() < facts.all_epochs() {
         return None;
     }
     let (before, last) = match losses[..] {
