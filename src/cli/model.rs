@@ -8,7 +8,7 @@ use crate::data::files::{Far, Limits, Reading};
 use crate::data::packing::Packed;
 use crate::data::{Table, Units};
 use crate::plan::Kind;
-use crate::train::folder::read_model;
+use crate::train::folder::{is_table, read_model};
 use crate::{Error, Flow, Result};
 use clap::Args;
 
@@ -17,6 +17,11 @@ use super::layout::LayoutArgs;
 
 /// Loads the model of a run folder, a model file or a checkpoint onto the chosen device.
 pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
+    if is_table(run) {
+        let what = "is a table, and no model: the first argument is the model (a run folder, a model file or a checkpoint), and \
+                    tables come after it";
+        return Err(Error::format(run, what));
+    }
     // The file first: its errors are the user's more often than those of a device.
     let file = read_model(run)?;
     let engine = device.open()?;

@@ -54,7 +54,7 @@ pub(super) fn read(
     let reading = |lane: fn(&Like) -> (Packed<'_>, Limits<'_>), prefix| {
         let (packed, limits) =
             like.as_ref().map_or((Packed::AsNeeded, Limits::Set(&config.columns, prefix)), lane);
-        Reading { text: data.text(), packed, limits, far }
+        Reading { text: data.text(), packed, limits, far, without: None }
     };
     let modelled = || match chosen {
         Some(columns) => Table::read_columns_with(path, columns, &reading(Like::x, "")),

@@ -108,6 +108,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) limits: Limits<'a>,
     /// What is made of numbers that no 32-bit float holds.
     pub(crate) far: Far,
+    /// A column of this name is left out where none are chosen, unless it is the only one. It may hold anything.
+    pub(crate) without: Option<&'a str>,
 }
 
 /// What the columns of a table that is written are called, and how their values are packed.
@@ -240,7 +242,11 @@ impl Format {
         }
         Self::of(path).map_err(|_| {
             let texts = TEXTS.map(|extension| format!(".{extension}")).join(", ");
-            let got = extension.map_or("a name without one".into(), |extension| format!(".{extension}"));
+            let got = match extension {
+                _ if path.is_dir() => "a folder".into(),
+                Some(extension) => format!(".{extension}"),
+                None => "a name without one".into(),
+            };
             Error::format(path, format!("tables are read from {WRITTEN} or, as other texts, {texts}; not from {got}"))
         })
     }

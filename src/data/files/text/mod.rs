@@ -171,8 +171,13 @@ impl<'a> Rows<'a> {
         }
         let names = self.layout.names.as_deref().unwrap_or_default();
         let columns = &self.layout.columns;
-        let values = || (0..columns.len()).filter(|&c| columns[c] == Column::Values).collect();
-        let chosen = (self.choice)(names, columns.len())?.unwrap_or_else(values);
+        let all = || {
+            let (out, others): (Vec<_>, Vec<_>) = (0..columns.len())
+                .filter(|&c| columns[c] == Column::Values)
+                .partition(|&c| self.how.without.is_some_and(|name| names.get(c).is_some_and(|known| known == name)));
+            if others.is_empty() { out } else { others }
+        };
+        let chosen = (self.choice)(names, columns.len())?.unwrap_or_else(all);
         if let Some(column) = chosen.iter().find(|&&column| columns[column] == Column::Ending) {
             let what = format!("column {} has no values: it is behind the separator that ends the lines", column + 1);
             return Err(Error::format(self.path, what));
