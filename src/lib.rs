@@ -101,6 +101,7 @@ mod buffer;
 #[doc(hidden)]
 pub mod cli;
 mod config;
+mod counted;
 pub mod data;
 #[cfg(feature = "cli")]
 mod diagnose;

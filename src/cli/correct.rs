@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::counted::counted;
 use crate::data::{Table, check_table_output, read_npy_numbers, write_table};
 use crate::diagnose::importance::{EVEN, Tail, Weighted};
 use crate::diagnose::latents::norm_p_value;
@@ -32,6 +33,8 @@ Example:
 const FAILED: u8 = 5;
 /// A chance so small is none.
 const OTHER: f64 = 1e-6;
+/// Log-densities are rounded by no more nats than this.
+const ROUNDING: f64 = 1e-3;
 /// Most samples that are drawn from weighted ones.
 const MOST: usize = 1_000_000_000;
 /// The last column of what is written.
@@ -110,8 +113,8 @@ impl Correct {
             Tail::Unknown => "too few samples to tell whether the weights are good".into(),
         };
         output::line(&format!(
-            "{} samples, as good as {:.0} of equal weights ({share:.1} %)\nlog-evidence {:.4} +- {:.4}\n{tail}",
-            samples.rows, weighted.effective_samples, weighted.log_evidence, weighted.log_evidence_error
+            "{}, as good as {:.0} of equal weights ({share:.1} %)\nlog-evidence {:.4} +- {:.4}\n{tail}",
+            counted(samples.rows, "sample"), weighted.effective_samples, weighted.log_evidence, weighted.log_evidence_error
         ))?;
         if !weighted.is_good() {
             tracing::warn!(
@@ -130,7 +133,8 @@ impl Correct {
             Some(path) => {
                 let table = model::observations(flow, path, &self.layout)?;
                 if table.rows != 1 {
-                    let what = format!("has {} rows; samples of one observation are corrected at a time", table.rows);
+                    let rows = counted(table.rows, "row");
+                    let what = format!("has {rows}; samples of one observation are corrected at a time");
                     return Err(Error::config(model::GIVEN, what));
                 }
                 trust::tell(flow, &table)?;
@@ -146,15 +150,23 @@ impl Correct {
         let fails = |what: String| Err(Error::format(&self.log_density, what));
         if values.len() != rows {
             return fails(format!(
-                "holds {} numbers; one log-density is needed for each of {rows} samples",
-                values.len()
+                "holds {}; one log-density is needed for each of {}",
+                counted(values.len(), "number"),
+                counted(rows, "sample")
             ));
         }
         if let Some(row) = values.iter().position(|v| v.is_nan() || *v == f64::INFINITY) {
             return fails(format!("row {} is {}, which is no log-density", row + 1, values[row]));
         }
-        if values.iter().all(|v| *v == f64::NEG_INFINITY) {
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if greatest == f64::NEG_INFINITY {
             return fails("no sample has a density: every log-density is -inf".into());
+        }
+        if greatest.abs() * f64::EPSILON > ROUNDING {
+            return fails(format!(
+                "the greatest log-density is {greatest:e}, and numbers of this size have no digits for differences of a few \
+                 nats, which weights are made of; leave out a common term, or subtract the greatest, before they are written"
+            ));
         }
         Ok(values)
     }

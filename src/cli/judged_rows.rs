@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use crate::config::Config;
-use crate::data::side_by_side;
+use crate::counted::counted;
+use crate::data::files::Far;
+use crate::data::{Table, side_by_side};
 use crate::measure;
 use crate::rng::{Stream, permutation_on};
 use crate::train::density::{held_out_lanes, not_trained_on};
-use crate::{Flow, Result};
+use crate::{Error, Flow, Result};
 
 use super::model;
 
@@ -25,7 +27,10 @@ pub(super) struct JudgedRows {
 impl JudgedRows {
     /// Rows of a table, at most `most`: by default, those that the model was not trained on; `all`: also the others.
     pub(super) fn of_table(flow: &Flow, data: &model::Data, all: bool, most: usize) -> Result<Self> {
-        let model::Rows { x, y } = data.rows_for(flow)?;
+        let model::Tables { x, y } = data.tables_for(flow, Far::Nearest)?;
+        data.inside(flow, &x)?;
+        let far = far_rows(data, flow, &x, y.as_ref())?;
+        let (x, y) = (x.into_values(), y.map(Table::into_values).unwrap_or_default());
         let (dim, conditions) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
         let rows = x.len() / dim;
         let y = model::one_each(&y, rows, conditions);
@@ -33,11 +38,10 @@ impl JudgedRows {
         let own = flow.training().and_then(|training| not_trained_on(&training, &side_by_side(&y, &x, rows)));
         let (of, mut chosen) = match own {
             Some(own) if !all && !own.is_empty() => {
-                let plural = if own.len() == 1 { "row" } else { "rows" };
                 tracing::info!(
-                    "{file} is the table of the training: looking at the {} {plural} of {rows} that the model was not trained \
-                     on (--all takes all)",
-                    own.len()
+                    "{file} is the table of the training: looking at the {} of {rows} that the model was not trained on \
+                     (--all takes all)",
+                    counted(own.len(), "row")
                 );
                 (format!("held-out rows of {file}"), own)
             }
@@ -48,6 +52,11 @@ impl JudgedRows {
                 (format!("rows of {file}"), (0..rows).collect())
             }
         };
+        chosen.retain(|row| far.binary_search(row).is_err());
+        if chosen.is_empty() {
+            let what = "every row that would be looked at has a number that no 32-bit float holds";
+            return Err(Error::format(&data.path, what));
+        }
         chosen = some(chosen, most);
         let of_rows = |values: &[f32], columns: usize| {
             chosen.iter().flat_map(|&row| &values[row * columns..][..columns]).copied().collect()
@@ -76,12 +85,31 @@ impl JudgedRows {
     }
 }
 
+/// The rows, from 0, with a number that no float holds, in order. Warns of them: they are left out.
+fn far_rows(data: &model::Data, flow: &Flow, x: &Table, y: Option<&Table>) -> Result<Vec<usize>> {
+    // One observation for all rows has to be possible.
+    let (of_each, of_all) = if y.is_some_and(|y| y.rows == x.rows) { (y, None) } else { (None, y) };
+    data.possible(flow, of_all)?;
+    if let Some(y) = of_each {
+        model::inside(flow.units_of_conditions(), y, data.path_of_y())?;
+    }
+    let (far, first) = model::far_rows([Some((x, data.path.as_path())), of_each.map(|y| (y, data.path_of_y()))]);
+    if let Some(first) = first {
+        tracing::warn!(
+            "{} of {} left out, with a number that no 32-bit float holds: the density there is 0. The first: {first}",
+            far.len(),
+            counted(x.rows, "row")
+        );
+    }
+    Ok(far)
+}
+
 /// At most so many rows, by chance and in order: the first ones of a sorted table would not stand for all.
 fn some(rows: Vec<usize>, most: usize) -> Vec<usize> {
     if rows.len() <= most {
         return rows;
     }
-    tracing::info!("looking at {most} of {} rows, chosen by chance", rows.len());
+    tracing::info!("looking at {most} of {}, chosen by chance", counted(rows.len(), "row"));
     let order = permutation_on(0, Stream::Diagnosis, 3, rows.len() as u32);
     let mut chosen: Vec<usize> = order[..most].iter().map(|&place| rows[place as usize]).collect();
     chosen.sort_unstable();

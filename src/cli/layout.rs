@@ -33,8 +33,13 @@ impl LayoutArgs {
 
     /// How a table is read whose columns are packed like this.
     pub(super) fn reading_as<'a>(&self, packed: Packed<'a>) -> Reading<'a> {
+        Reading { text: self.text(), packed, ..Reading::default() }
+    }
+
+    /// What is said of text tables.
+    pub(super) fn text(&self) -> TextSettings {
         let Self { header, separator, decimal } = *self;
-        Reading { text: TextSettings { header, separator, decimal, missing: Vec::new() }, packed }
+        TextSettings { header, separator, decimal, missing: Vec::new() }
     }
 }
 

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
+use crate::counted::{are, counted, have};
+use crate::data::files::Far;
 use crate::data::{Table, Units, check_table_output, write_vector};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
 use crate::plan::Kind;
@@ -114,32 +116,58 @@ impl LogProb {
         }
         let of_y = flow.units_of_conditions();
         if let Some(Of::Evidence) = self.of {
-            let y = self.data.conditions_for(flow)?;
-            let outside = warn_of_outside(of_y, &y, &self.data.path);
-            let log_prob = flow.joint()?.log_evidence(y.values())?;
+            let y = self.data.conditions_for(flow, Far::Nearest)?;
+            let mut outside = warn_of_outside(of_y, &y, &self.data.path);
+            let mut log_prob = flow.joint()?.log_evidence(y.values())?;
+            outside.extend(without_density([Some((&y, &self.data.path)), None], &mut log_prob));
             return Ok(Scores { which: Which::Evidence, x: Vec::new(), y: y.into_values(), log_prob, outside });
         }
-        let model::Tables { x, y } = self.data.tables_for(flow)?;
+        let model::Tables { x, y } = self.data.tables_for(flow, Far::Nearest)?;
         let rows = x.rows;
         let mut outside = warn_of_outside(flow.units(), &x, &self.data.path);
-        let x = x.into_values();
-        match (self.of, y) {
+        let own = Some((&x, self.data.path.as_path()));
+        let (which, y, log_prob) = match (self.of, y) {
             (Some(Of::Joint), Some(y)) => {
                 let also = warn_of_outside(of_y, &y, self.data.path_of_y());
-                let (y, c) = (y.into_values(), flow.spec().cond_dim as usize);
-                outside.extend(if y.len() == c && !also.is_empty() { (0..rows).collect() } else { also });
-                let log_prob = flow.joint()?.log_prob(&model::one_each(&y, rows, c), &x)?;
-                Ok(Scores { which: Which::Joint, x, y, log_prob, outside })
+                let c = flow.spec().cond_dim as usize;
+                let is_one = y.rows == 1 && rows > 1;
+                outside.extend(if is_one && !also.is_empty() { (0..rows).collect() } else { also });
+                let mut log_prob = flow.joint()?.log_prob(&model::one_each(y.values(), rows, c), x.values())?;
+                let of_each = if is_one {
+                    self.data.possible_numbers(&y)?;
+                    None
+                } else {
+                    Some((&y, self.data.path_of_y()))
+                };
+                outside.extend(without_density([own, of_each], &mut log_prob));
+                (Which::Joint, y.into_values(), log_prob)
             }
             (_, y) => {
                 // Given what cannot be, there is no density.
                 self.data.possible(flow, y.as_ref())?;
                 let y = y.map(Table::into_values).unwrap_or_default();
-                let log_prob = flow.given(&y)?.log_prob(&x)?;
-                Ok(Scores { which: Which::Posterior, x, y, log_prob, outside })
+                let mut log_prob = flow.given(&y)?.log_prob(x.values())?;
+                outside.extend(without_density([own, None], &mut log_prob));
+                (Which::Posterior, y, log_prob)
             }
-        }
+        };
+        Ok(Scores { which, x: x.into_values(), y, log_prob, outside })
     }
+}
+
+/// Gives rows with a number that no float holds a density of 0, and warns of them. Their numbers, from 0.
+fn without_density(tables: [Option<(&Table, &Path)>; 2], log_prob: &mut [f32]) -> Vec<usize> {
+    let (far, first) = model::far_rows(tables);
+    far.iter().for_each(|&row| log_prob[row] = f32::NEG_INFINITY);
+    if let Some(first) = first {
+        tracing::warn!(
+            "{} of {} {} a number that no 32-bit float holds: the density there is 0, its logarithm -inf. The first: {first}",
+            far.len(),
+            counted(log_prob.len(), "row"),
+            have(far.len())
+        );
+    }
+    far
 }
 
 /// The numbers, from 0, of rows outside of the bounds. Warns of them.
@@ -147,10 +175,11 @@ fn warn_of_outside(units: &Units, table: &Table, path: &Path) -> Vec<usize> {
     let outside = units.moved_inside(table.values()).1;
     if let Some(first) = units.outside(table.values()) {
         tracing::warn!(
-            "{} of {} rows are outside of the bounds that the model knows: their density is 0, its logarithm -inf. The \
+            "{} of {} {} outside of the bounds that the model knows: the density there is 0, its logarithm -inf. The \
              first: {}",
             outside.len(),
-            table.rows,
+            counted(table.rows, "row"),
+            are(outside.len()),
             first.in_file(path, table.file_numbers())
         );
     }

@@ -12,7 +12,7 @@ mod encode;
 mod evaluate;
 mod filter;
 mod filter_progress;
-
+mod help;
 mod interrupt;
 mod judged_rows;
 mod layout;
@@ -34,7 +34,7 @@ mod trust;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use out_of_memory::Allocator;
 
@@ -119,7 +119,8 @@ fn quiet_mesa() {}
 
 /// Parses the command line and runs it.
 fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = help::flowing(Cli::command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(told) if told.use_stderr() => told.exit(),
         // Help and version, which are what was asked for.

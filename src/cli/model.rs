@@ -1,13 +1,14 @@
 //! Models and tables as commands take them: RUN, and files whose columns are those of the model.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Columns, Given};
-use crate::data::files::Reading;
+use crate::data::files::{Far, Limits, Reading};
 use crate::data::packing::Packed;
 use crate::data::{Table, Units};
 use crate::plan::Kind;
-use crate::train::folder::read_model;
+use crate::train::folder::{is_table, read_model};
 use crate::{Error, Flow, Result};
 use clap::Args;
 
@@ -16,6 +17,11 @@ use super::layout::LayoutArgs;
 
 /// Loads the model of a run folder, a model file or a checkpoint onto the chosen device.
 pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
+    if is_table(run) {
+        let what = "is a table, and no model: the first argument is the model (a run folder, a model file or a checkpoint), and \
+                    tables come after it";
+        return Err(Error::format(run, what));
+    }
     // The file first: its errors are the user's more often than those of a device.
     let file = read_model(run)?;
     let engine = device.open()?;
@@ -85,15 +91,27 @@ impl Data {
 
     /// The rows in the model's columns, inside of the bounds that it knows.
     pub(super) fn rows_for(&self, flow: &Flow) -> Result<Rows> {
-        let Tables { x, y } = self.tables_for(flow)?;
-        inside(flow.units(), &x, &self.path)?;
+        let Tables { x, y } = self.tables_for(flow, Far::Fails)?;
+        self.inside(flow, &x)?;
         self.possible(flow, y.as_ref())?;
         Ok(Rows { x: x.into_values(), y: y.map(Table::into_values).unwrap_or_default() })
     }
 
-    /// Fails where conditions are outside of the bounds that the model knows.
+    /// Fails if conditions are outside of the bounds that the model knows, or are numbers that no float holds.
     pub(super) fn possible(&self, flow: &Flow, y: Option<&Table>) -> Result<()> {
-        y.map_or(Ok(()), |y| inside(flow.units_of_conditions(), y, self.path_of_y()))
+        let Some(y) = y else { return Ok(()) };
+        self.possible_numbers(y)?;
+        inside(flow.units_of_conditions(), y, self.path_of_y())
+    }
+
+    /// Fails if conditions are numbers that no float holds.
+    pub(super) fn possible_numbers(&self, y: &Table) -> Result<()> {
+        y.far().first().map_or(Ok(()), |far| Err(y.far_error(far, self.path_of_y())))
+    }
+
+    /// Fails if a value of x is outside of the bounds that the model knows.
+    pub(super) fn inside(&self, flow: &Flow, x: &Table) -> Result<()> {
+        inside(flow.units(), x, &self.path)
     }
 
     /// The file that holds the conditions.
@@ -102,14 +120,14 @@ impl Data {
     }
 
     /// Tables of the model's columns: as chosen, else by name where both have names, else by position. Their values may
-    /// be outside of the bounds that the model knows.
-    pub(super) fn tables_for(&self, flow: &Flow) -> Result<Tables> {
+    /// be outside of the bounds that the model knows, and `far` says what is made of numbers that no float holds.
+    pub(super) fn tables_for(&self, flow: &Flow, far: Far) -> Result<Tables> {
         let (path, names) = (&self.path, flow.columns());
         let spec = flow.spec();
         let (dim, cond_dim) = (spec.dim as usize, spec.cond_dim as usize);
         let (of_x, of_y) = (flow.units(), flow.units_of_conditions());
-        let reading = self.parts.layout.reading_as(as_model(of_x));
-        let reading_y = self.parts.layout.reading_as(as_model(of_y));
+        let reading = as_model(of_x, &self.parts.layout, far);
+        let reading_y = as_model(of_y, &self.parts.layout, far);
         let of_given = match &self.parts.given {
             Some(given) if spec.kind == Kind::Flow => return Err(no_conditions(given)),
             Some(given) if !is_file(Path::new(given)) => Some(Columns::of_text(given).0),
@@ -123,9 +141,9 @@ impl Data {
             (Some(columns), _) => chosen(path, columns, COLUMNS, names, &reading)?,
             // A table as it was trained on: what is not condition is modelled.
             (None, Some(given)) if names.is_empty() => {
-                let of_y = (0..cond_dim).map(|c| of_y.packing(c));
-                let packing: Vec<_> = of_y.chain((0..dim).map(|c| of_x.packing(c))).collect();
-                let reading = self.parts.layout.reading_as(Packed::As(&[], &packing));
+                let both = Units::join([of_y, of_x], [cond_dim, dim]);
+                let both = Units { columns: Vec::new(), ..both };
+                let reading = as_model(&both, &self.parts.layout, far);
                 Table::read_parts(path, given, None, &reading).map_err(|e| renamed(e, GIVEN))?.modelled
             }
             (None, _) => {
@@ -148,7 +166,7 @@ impl Data {
                 return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
             }
             (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions(), &reading_y)?,
-            (Some(file), None) => table_of_conditions(flow, Path::new(file), &self.parts.layout)?,
+            (Some(file), None) => table_of_conditions(flow, Path::new(file), &self.parts.layout, far)?,
             (None, None) => {
                 let (table, in_file) = Table::read_named(path, flow.conditions(), &reading_y)?;
                 if flow.conditions().is_empty() || !flow.conditions().iter().all(|name| in_file.contains(name)) {
@@ -166,14 +184,15 @@ impl Data {
 }
 
 impl Data {
-    /// DATA as conditions alone, which may be outside of the bounds that the model knows.
-    pub(super) fn conditions_for(&self, flow: &Flow) -> Result<Table> {
+    /// DATA as conditions alone, which may be outside of the bounds that the model knows; `far` as of
+    /// [`Data::tables_for`].
+    pub(super) fn conditions_for(&self, flow: &Flow, far: Far) -> Result<Table> {
         match (&self.parts.given, &self.parts.columns) {
             (Some(_), _) => Err(Error::config(GIVEN, "is not needed: DATA holds the conditions here; leave it out")),
             (None, Some(_)) => {
                 Err(Error::config(COLUMNS, "is for columns of x; DATA holds conditions here; leave it out"))
             }
-            (None, None) => table_of_conditions(flow, &self.path, &self.parts.layout),
+            (None, None) => table_of_conditions(flow, &self.path, &self.parts.layout, far),
         }
     }
 }
@@ -183,23 +202,24 @@ pub(super) const GIVEN: &str = "--given";
 
 /// Observations y for a conditional model, from a file of their own, inside of the bounds that the model knows.
 pub(super) fn observations(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
-    let table = table_of_conditions(flow, path, layout)?;
+    let table = table_of_conditions(flow, path, layout, Far::Fails)?;
     inside(flow.units_of_conditions(), &table, path)?;
     Ok(table)
 }
 
-/// Columns are packed as a model has them.
-fn as_model(units: &Units) -> Packed<'_> {
-    Packed::As(&units.columns, &units.packing)
+/// Columns are packed as a model has them, and are not rounded onto bounds that it knows.
+fn as_model<'a>(units: &'a Units, layout: &LayoutArgs, far: Far) -> Reading<'a> {
+    let limits = Limits::As(&units.columns, &units.bounds);
+    Reading { limits, far, ..layout.reading_as(Packed::As(&units.columns, &units.packing)) }
 }
 
-fn table_of_conditions(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
+fn table_of_conditions(flow: &Flow, path: &Path, layout: &LayoutArgs, far: Far) -> Result<Table> {
     if flow.spec().kind == Kind::Flow {
         return Err(no_conditions(&path.display().to_string()));
     }
     let names = flow.conditions();
     let units = flow.units_of_conditions();
-    let reading = layout.reading_as(as_model(units));
+    let reading = as_model(units, layout, far);
     let (table, in_file) = Table::read_named(path, names, &reading)?;
     let table = in_columns_of(units, flow.spec().cond_dim as usize, "conditions", table, path)?;
     tell_of_names(names, &in_file, flow.columns(), path);
@@ -249,13 +269,22 @@ fn renamed(error: Error, option: &str) -> Error {
 /// Tells what is to be known of how a file was read.
 fn note(table: &Table, path: &Path) {
     table.assumed().iter().for_each(|assumed| tracing::info!("{}: {assumed}", path.display()));
-    if let Some(note) = table.coarse_note() {
+    for note in table.coarse_note().into_iter().chain(table.vanished_note().map(|(_, note)| note)) {
         tracing::warn!("{}: {note}", path.display());
     }
 }
 
+/// The rows, from 0 and in order, of some tables of the same rows that have a number which no float holds; and what is to be
+/// said of the first.
+pub(super) fn far_rows(tables: [Option<(&Table, &Path)>; 2]) -> (Vec<usize>, Option<Error>) {
+    let tables = || tables.iter().flatten();
+    let rows: BTreeSet<usize> = tables().flat_map(|(table, _)| table.far().iter().map(|far| far.row)).collect();
+    let first = tables().find_map(|(table, path)| Some(table.far_error(table.far().first()?, path)));
+    (rows.into_iter().collect(), first)
+}
+
 /// Whether all values are inside the bounds that the model knows.
-fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
+pub(super) fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
     units.outside(table.values()).map_or(Ok(()), |outside| Err(outside.in_file(path, table.file_numbers())))
 }
 
@@ -267,7 +296,7 @@ pub(super) fn predictions(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Resu
 /// Samples that are compared with those of a model.
 pub(super) fn samples(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
     let names = flow.columns();
-    let (table, _) = Table::read_named(path, names, &layout.reading_as(as_model(flow.units())))?;
+    let (table, _) = Table::read_named(path, names, &as_model(flow.units(), layout, Far::Fails))?;
     in_columns_of(flow.units(), flow.spec().dim as usize, "columns", table, path)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{Config, Preset, keys, preset};
+use super::{Config, Preset, keys, preset, whole};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
 use crate::plan::Kind;
@@ -311,15 +311,15 @@ fn fitting(key: &str, value: Value, source: &str) -> Result<Value> {
             return Ok(whole);
         }
     }
-    Err(Error::config(key, format!("{} (from {source})", in_words(&why, &value))))
+    Err(Error::config(key, format!("{} (from {source})", in_words(key, &why, &value))))
 }
 
 /// What the reader of settings says, without the names of its types.
-fn in_words(why: &str, value: &Value) -> String {
+fn in_words(key: &str, why: &str, value: &Value) -> String {
     let Some((_, expected)) = why.rsplit_once("expected ") else { return why.into() };
+    let whole = whole::expected(key);
     let expected = match expected {
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number from 0 to 9223372036854775807",
+        "u32" | "u64" | "usize" => &whole,
         "f64" | "f32" => "a number",
         "a boolean" => "true or false",
         "a string" | "path string" => "a text",

@@ -14,6 +14,7 @@ mod layers;
 mod log;
 pub(crate) mod preset;
 mod validate;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

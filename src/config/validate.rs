@@ -1,6 +1,6 @@
 //! Ranges of all settings, and settings that do not go together.
 
-use super::{Config, CouplingKind, Given, Preset, ScaleKind, Train};
+use super::{Config, CouplingKind, Given, Preset, ScaleKind, Train, whole};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
@@ -8,15 +8,21 @@ use crate::plan::Kind;
 pub(crate) const MOST_THREADS: u64 = crate::engine::cpu::MOST_THREADS as u64;
 
 /// Most halvings of a rate: after as many there is nothing left of it.
-const MOST_RETRIES: u64 = 30;
+pub(super) const MOST_RETRIES: u64 = 30;
 
 impl Train {
     /// Checks every range.
     pub(crate) fn validate(&self) -> Result<()> {
         let t = self;
-        at_least("train.epochs", t.epochs, 1)?;
-        t.batch.map_or(Ok(()), |v| at_least("train.batch", v, 1))?;
-        t.batches_per_epoch.map_or(Ok(()), |v| at_least("train.batches_per_epoch", v, 1))?;
+        for (key, value) in [
+            ("train.epochs", Some(t.epochs)),
+            ("train.batch", t.batch),
+            ("train.batches_per_epoch", t.batches_per_epoch),
+            ("train.cycles", t.cycles),
+            ("train.retries", Some(t.retries)),
+        ] {
+            value.map_or(Ok(()), |value| whole::check(key, value))?;
+        }
         for (key, value) in [
             ("train.lr", t.lr),
             ("train.lr_final", t.lr_final),
@@ -41,11 +47,7 @@ impl Train {
         t.decay.map_or(Ok(()), |v| number("train.decay", v, what, decays))?;
         number("train.average", t.average, "at least 0 and less than 1 (0: no average)", |v| {
             v >= 0.0 && (v as f32) < 1.0
-        })?;
-        if t.cycles == Some(0) {
-            return Err(Error::config("train.cycles", "is 0, must be at least 1"));
-        }
-        at_most("train.retries", t.retries, MOST_RETRIES)
+        })
     }
 }
 
@@ -83,9 +85,7 @@ impl Config {
             ("run.threads", Some(r.threads)),
             ("run.checkpoint_every", r.checkpoint_every),
         ] {
-            if let Some(value) = value.filter(|&v| i64::try_from(v).is_err()) {
-                return Err(Error::config(key, format!("must be less than 2^63, is {value}")));
-            }
+            value.map_or(Ok(()), |value| whole::check(key, value))?;
         }
         let given = d.given.as_ref().and_then(Given::file);
         let paths = [
@@ -105,9 +105,11 @@ impl Config {
 
     fn model_ranges(&self) -> Result<()> {
         let m = &self.model;
-        at_least("model.blocks", m.blocks.into(), 1)?;
-        m.width.map_or(Ok(()), |v| at_least("model.width", v.into(), 1))?;
-        m.budget.map_or(Ok(()), |v| at_least("model.budget", v, 1))?;
+        let sizes = [("model.blocks", Some(m.blocks)), ("model.width", m.width), ("model.latent", m.latent), ("model.bins", m.bins)];
+        for (key, value) in sizes {
+            value.map_or(Ok(()), |value| whole::check(key, value))?;
+        }
+        m.budget.map_or(Ok(()), |v| whole::check("model.budget", v))?;
         m.init_sigma.map_or(Ok(()), |v| number("model.init_sigma", v, "0 or more", |v| v >= 0.0))?;
         if m.coupling != CouplingKind::Spline {
             let of_splines = [
@@ -158,15 +160,12 @@ impl Config {
                 (0.0..1.0).contains(&v)
             })?;
         }
-        d.rows.map_or(Ok(()), |v| at_least("data.rows", v, 1))?;
-        if self.run.threads > MOST_THREADS {
-            let what = format!("must be at most {MOST_THREADS}, is {}; 0 takes one per core", self.run.threads);
-            return Err(Error::config("run.threads", what));
-        }
+        d.rows.map_or(Ok(()), |v| whole::check("data.rows", v))?;
+        whole::check("run.threads", self.run.threads)?;
         if self.run.device.trim().is_empty() {
             return Err(Error::config("run.device", "names no device; give auto, cpu, gpu or an adapter"));
         }
-        self.run.checkpoint_every.map_or(Ok(()), |v| at_least("run.checkpoint_every", v, 1))?;
+        self.run.checkpoint_every.map_or(Ok(()), |v| whole::check("run.checkpoint_every", v))?;
         self.conditions()?;
         self.of_inn()?;
         for (name, column) in &self.columns {
@@ -229,14 +228,6 @@ impl Config {
             _ => Ok(()),
         }
     }
-}
-
-fn at_least(key: &str, value: u64, least: u64) -> Result<()> {
-    if value >= least { Ok(()) } else { Err(Error::config(key, format!("must be at least {least}, is {value}"))) }
-}
-
-fn at_most(key: &str, value: u64, most: u64) -> Result<()> {
-    if value <= most { Ok(()) } else { Err(Error::config(key, format!("must be at most {most}, is {value}"))) }
 }
 
 pub(super) fn number(key: &str, value: f64, range: &str, within: impl Fn(f64) -> bool) -> Result<()> {

@@ -39,6 +39,17 @@ impl Packing {
         Self { offset, scale: if rescale { power_of_ten(power) } else { 1.0 } }
     }
 
+    /// That of a column of one number, which is packed to 0. Its scale is so small that what a model adds to that, up to 100, does
+    /// not change the last digit of the number.
+    pub(super) fn constant(number: f64) -> Self {
+        let power = (number.abs() * f64::EPSILON / 400.0).log10().floor();
+        // There are no powers of ten below the smallest numbers.
+        if power < f64::from(*POWERS.start()) {
+            return Self::new(0.0, number.abs(), true);
+        }
+        Self { offset: number, scale: power_of_ten(power as i32) }
+    }
+
     /// Whether numbers are taken as they are.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
@@ -105,7 +116,10 @@ impl Packing {
     }
 
     /// How numbers are taken, in words.
-    pub(super) fn how(&self) -> String {
+    pub(crate) fn how(&self) -> String {
+        if self.is_none() {
+            return "as it is".into();
+        }
         let shift = (self.offset != 0.0).then(|| format!("less {}", self.offset));
         let unit = (self.scale != 1.0).then(|| format!("in units of {:e}", self.scale));
         shift.into_iter().chain(unit).collect::<Vec<_>>().join(", ")
@@ -170,11 +184,16 @@ impl Packed<'_> {
     /// That of some columns of a file, whose names are empty if it has none.
     pub(super) fn of_columns<'n>(&self, names: impl Fn(usize) -> Option<&'n str>, count: usize) -> Vec<Packing> {
         let Self::As(known, packing) = self else { return vec![Packing::default(); count] };
-        let place = |i: usize| known.iter().position(|known| names(i) == Some(known.as_str()));
-        let places: Option<Vec<usize>> = (0..count).map(place).collect();
-        let places = places.unwrap_or_else(|| (0..count).collect());
+        let places = places(known, names, count);
         places.into_iter().map(|place| packing.get(place).copied().unwrap_or_default()).collect()
     }
+}
+
+/// The place among `known` columns of each of some columns of a file: by name if all names are known, else by place.
+pub(super) fn places<'n>(known: &[String], names: impl Fn(usize) -> Option<&'n str>, count: usize) -> Vec<usize> {
+    let place = |i: usize| known.iter().position(|known| names(i) == Some(known.as_str()));
+    let places: Option<Vec<usize>> = (0..count).map(place).collect();
+    places.unwrap_or_else(|| (0..count).collect())
 }
 
 #[cfg(test)]

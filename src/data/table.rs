@@ -2,7 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
-use super::packing::{Packing, shortened};
+use super::files::{FarNumber, Vanished};
+use super::packing::{Packing, brief, shortened};
+use crate::counted::times;
 use crate::error::{Error, Result};
 
 /// Rows of finite numbers with optional names of the columns. There is at least one row and one column.
@@ -23,6 +25,10 @@ pub struct Table {
     assumed: Vec<String>,
     /// Rows of the file that were left out.
     left_out: usize,
+    /// Columns of which some numbers became zero, as they are nothing beside the others.
+    vanished: Vec<Vanished>,
+    /// Numbers that no 32-bit float holds, in order; the nearest float is in their place.
+    far: Vec<FarNumber>,
 }
 
 impl Table {
@@ -51,6 +57,8 @@ impl Table {
             file_numbers: (1..=dim).collect(),
             assumed: Vec::new(),
             left_out: 0,
+            vanished: Vec::new(),
+            far: Vec::new(),
         })
     }
 
@@ -111,7 +119,13 @@ impl Table {
         let file_numbers = chosen.iter().map(|&i| self.file_numbers[i]).collect();
         let packing = shortened(chosen.iter().map(|&i| self.packing(i)).collect());
         let (assumed, left_out) = (self.assumed.clone(), self.left_out);
-        Ok(Self { coarse, packing, file_numbers, assumed, left_out, ..Self::new(columns, chosen.len(), values)? })
+        let place = |column: usize| chosen.iter().position(|&i| i == column);
+        let of_vanished = |of: &Vanished| Some(Vanished { column: place(of.column)?, ..*of });
+        let of_far = |of: &FarNumber| Some(FarNumber { column: place(of.column)?, ..*of });
+        let vanished = self.vanished.iter().filter_map(of_vanished).collect();
+        let far = self.far.iter().filter_map(of_far).collect();
+        let table = Self::new(columns, chosen.len(), values)?;
+        Ok(Self { coarse, packing, file_numbers, assumed, left_out, vanished, far, ..table })
     }
 
     /// The rows of this table with those of another to their right; with names where both have them.
@@ -126,8 +140,13 @@ impl Table {
         let mut assumed = self.assumed.clone();
         assumed.extend(right.assumed.iter().filter(|text| !self.assumed.contains(text)).cloned());
         let left_out = self.left_out.max(right.left_out);
+        let of_right = right.vanished.iter().map(|of| Vanished { column: of.column + self.dim, ..*of });
+        let vanished = self.vanished.iter().copied().chain(of_right).collect();
+        let of_right = right.far.iter().map(|of| FarNumber { column: of.column + self.dim, ..*of });
+        let mut far: Vec<FarNumber> = self.far.iter().copied().chain(of_right).collect();
+        far.sort_by_key(|of| (of.row, of.column));
         let table = Self::new(columns, self.dim + right.dim, values)?;
-        Ok(Self { coarse, packing, file_numbers, assumed, left_out, ..table })
+        Ok(Self { coarse, packing, file_numbers, assumed, left_out, vanished, far, ..table })
     }
 
     /// The table with the columns (from 0) whose numbers 32-bit floats cannot tell apart.
@@ -138,6 +157,45 @@ impl Table {
     /// The table whose columns are packed like this; empty if none is.
     pub(super) fn with_packing(self, packing: Vec<Packing>) -> Self {
         Self { packing, ..self }
+    }
+
+    /// The table with what became of numbers that 32-bit floats do not hold.
+    pub(super) fn with_lost(self, vanished: Vec<Vanished>, far: Vec<FarNumber>) -> Self {
+        Self { vanished, far, ..self }
+    }
+
+    /// The numbers, in order, in whose place there is the nearest 32-bit float, as none holds them.
+    pub(crate) fn far(&self) -> &[FarNumber] {
+        &self.far
+    }
+
+    /// The columns of which some numbers became zero, as they are nothing beside the others.
+    pub(crate) fn vanished(&self) -> &[Vanished] {
+        &self.vanished
+    }
+
+    /// The columns of these that are packed, so that what vanishes might as well be a usual number; and what to tell of them.
+    pub(crate) fn vanished_note(&self) -> Option<(Vec<usize>, String)> {
+        let of_packed = || self.vanished.iter().filter(|of| !self.packing(of.column).is_none());
+        let described = |of: &Vanished| {
+            let Vanished { column, count, number, times: often, row } = *of;
+            let more = match count - often {
+                0 => String::new(),
+                1 => ", and another number".into(),
+                more => format!(", and {more} other numbers"),
+            };
+            let (label, number) = (self.column_label(column), brief(number));
+            format!("{label} ({number} {}, first in row {}{more})", times(often), row + 1)
+        };
+        let all: Vec<String> = of_packed().map(described).collect();
+        (!all.is_empty()).then(|| {
+            let what = format!(
+                "numbers that are nothing beside the others of their column are taken for 0: {}; if they stand for missing \
+                 values, name them in data.missing; of a column over so many orders of magnitude, take the logarithm",
+                all.join(", ")
+            );
+            (of_packed().map(|of| of.column).collect(), what)
+        })
     }
 
     /// How column `i`, from 0, is packed.

@@ -120,6 +120,10 @@ fn smooth(weights: &mut [f64]) -> Tail {
     let tail = &order[n - tail..];
     let above: Vec<f64> = tail.iter().map(|&place| weights[place] - cut).collect();
     let largest = weights[order[n - 1]];
+    if largest <= cut {
+        // Of a tail of equal weights there is no shape.
+        return Tail::Unknown;
+    }
     let (k, scale) = fit(&above);
     for (place, &number) in tail.iter().enumerate() {
         let share = (place as f64 + 0.5) / tail.len() as f64;
@@ -186,6 +190,13 @@ mod tests {
         let heavy = weighted(0.75, 4000, 1);
         assert!(matches!(heavy.tail, Tail::Pareto(k) if k > 0.0 && k < 0.7), "{heavy:?}");
         assert_eq!(Weighted::of(&[0.0; 8], &[0.0; 8]).tail, Tail::Unknown);
+        // Log-densities of any common size; and a tail that is all alike.
+        let shifted = |by: f64| Weighted::of(&(0..200).map(|i| by - f64::from(i % 7)).collect::<Vec<_>>(), &[0.0; 200]);
+        for by in [1e9, -1e9] {
+            let (far, near) = (shifted(by), shifted(0.0));
+            assert!((far.log_evidence - by - near.log_evidence).abs() < 1e-5 && far.weights == near.weights, "{far:?}");
+        }
+        assert_eq!(Weighted::of(&[0.0; 200], &[0.0; 200]).tail, Tail::Unknown);
         // Few samples do not hide what many would show.
         let good = |n| (0..50).filter(|&seed| weighted(0.3, n, seed).is_good()).count();
         assert_eq!(good(50), 0);

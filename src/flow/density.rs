@@ -4,7 +4,7 @@ use super::{Flow, Lanes};
 use crate::data::side_by_side;
 use crate::error::Result;
 use crate::eval::density::{Density, Samples, TrainingRows};
-use crate::plan::Kind;
+use crate::plan::{Kind, Transform};
 
 /// Densities that a model may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,8 @@ pub(crate) fn describe(
     samples: usize,
 ) -> Result<Density> {
     let Scored { of, which, log_prob, numbers, .. } = rows;
-    let density = Density::of(of, log_prob, numbers);
+    let is_affine = flow.spec().coupling == Transform::Affine;
+    let density = Density { is_affine, ..Density::of(of, log_prob, numbers) };
     let Some(training) = training else { return Ok(density) };
     let (c, n) = (flow.spec().cond_dim as usize, flow.spec().dim as usize);
     let count = log_prob.len();

@@ -17,6 +17,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 pub use depth::Depth;
 pub(crate) use params::{Layout, Tensor};
+pub(crate) use spec::MAX_SIZE;
 pub use spec::{ConditionOn, Kind, Mixing, Scale, Spec, Spline, Transform};
 pub(crate) use stage::{Layer, Link, Net, Node, Stage};
 

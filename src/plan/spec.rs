@@ -265,7 +265,7 @@ impl Default for Spec {
 }
 
 /// Largest N, H and K: far above any use, low enough that no offset computation can overflow.
-const MAX_SIZE: u32 = 1 << 16;
+pub(crate) const MAX_SIZE: u32 = 1 << 16;
 
 impl Spec {
     /// Hidden width of the networks at recursion level `level` (root: 0): halved per level down to an eighth.

@@ -35,7 +35,7 @@ pub(crate) use correlation::{correlation, correlation_map, correlations, fourier
 pub(crate) use gallery::{ACROSS, DOWN, GalleryMap, GalleryRow, GalleryScale, Ink, gallery};
 pub(crate) use jacobians::{JacobianMap, jacobians};
 pub(crate) use losses::{Course, LossHistory, LossPoint, MOST_COURSES, compared_losses, loss_curves};
-pub(crate) use number::{grouped, short};
+pub(crate) use number::{beside, grouped, short};
 pub(crate) use observed::{cross_axes, lens_diameters, single_precision};
 pub(crate) use outlines::{Outline, Segment, outlines};
 pub(crate) use posteriors::{PosteriorRow, posteriors};

@@ -1,14 +1,17 @@
 //! Which columns of which file are conditions and which are modelled, and what the settings say of them.
 
+mod like;
+
 use std::path::Path;
 
 use crate::config::{Config, Given, keys};
 use crate::data::Table;
 use crate::data::columns::units::{ColumnSetting, Units};
-use crate::data::files::Reading;
+use crate::data::files::{Far, Limits, Reading};
 use crate::data::packing::{Packed, Packing, shortened};
 use crate::error::{Error, Result};
 use crate::flow::ModelFile;
+use like::{Like, fits_the_model};
 
 /// The columns of rows [y, x].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,18 +48,22 @@ pub(super) fn read(
     let data = &config.data;
     let chosen = data.columns.as_ref().map(|columns| columns.0.as_slice());
     let like = like.map(Like::of).transpose()?;
-    let reading = |lane: fn(&Like) -> Packed<'_>| Reading {
-        text: data.text(),
-        packed: like.as_ref().map_or(Packed::AsNeeded, lane),
+    // Numbers that a model to start from has no place for are told below.
+    let begins_from = init.filter(|_| config.model.init.is_some());
+    let far = if begins_from.is_some() { Far::Nearest } else { Far::Fails };
+    let reading = |lane: fn(&Like) -> (Packed<'_>, Limits<'_>), prefix| {
+        let (packed, limits) =
+            like.as_ref().map_or((Packed::AsNeeded, Limits::Set(&config.columns, prefix)), lane);
+        Reading { text: data.text(), packed, limits, far, without: None }
     };
     let modelled = || match chosen {
-        Some(columns) => Table::read_columns_with(path, columns, &reading(Like::x)),
-        None => Table::read_with(path, &reading(Like::x)),
+        Some(columns) => Table::read_columns_with(path, columns, &reading(Like::x, "")),
+        None => Table::read_with(path, &reading(Like::x, "")),
     };
     let (y, x, given) = match &data.given {
         None => (None, modelled()?, path),
         Some(Given::File(given)) => {
-            let (y, x) = (Table::read_with(given, &reading(Like::y))?, modelled()?);
+            let (y, x) = (Table::read_with(given, &reading(Like::y, PREFIX))?, modelled()?);
             if y.left_out() + x.left_out() > 0 {
                 let what = "leaves out rows, but the conditions are in a file of their own, whose rows would no longer belong \
                             to those of the data; put both in one file";
@@ -74,12 +81,16 @@ pub(super) fn read(
             (Some(y), x, given.as_path())
         }
         Some(Given::Columns(given)) => {
-            let parts = Table::read_parts(path, &given.0, chosen, &reading(Like::both))?;
+            let parts = Table::read_parts(path, &given.0, chosen, &reading(Like::both, ""))?;
             (Some(parts.given), parts.modelled, path)
         }
     };
     let one_table = !matches!(data.given, Some(Given::File(_)));
     let (rows, columns) = joined(y, x, one_table)?;
+    let file_of = |column: usize| if column < columns.cond_dim { given } else { path };
+    if begins_from.is_some() {
+        fits_the_model(&rows, file_of)?;
+    }
     let bounds = match init {
         Some(file) => columns.carried(file)?.bounds,
         None => columns.settings(config)?.iter().map(ColumnSetting::bounds).collect(),
@@ -87,41 +98,10 @@ pub(super) fn read(
     // While rows are as they are in the files.
     let units = Units { columns: columns.names(), packing: columns.packing.clone(), bounds, ..Units::default() };
     if let Some(outside) = units.outside(rows.values()) {
-        let file = if outside.column <= columns.cond_dim { given } else { path };
+        let file = file_of(outside.column - 1);
         return Err(outside.in_file(file, &columns.numbers));
     }
     Ok((rows, columns))
-}
-
-/// Names and packing of the columns of a model, [y, x].
-struct Like {
-    cond_dim: usize,
-    names: Vec<String>,
-    packing: Vec<Packing>,
-}
-
-impl Like {
-    fn of(file: &ModelFile) -> Result<Self> {
-        let spec = &file.plan.spec;
-        let (cond_dim, dim) = (spec.cond_dim as usize, spec.dim as usize);
-        let packing = (0..cond_dim).map(|c| file.y.packing(c)).chain((0..dim).map(|c| file.x.packing(c))).collect();
-        // Where a lane has no names, columns are found by their places.
-        let named = (cond_dim == 0 || !file.y.columns.is_empty()) && !file.x.columns.is_empty();
-        let names = if named { [&file.y.columns[..], &file.x.columns].concat() } else { Vec::new() };
-        Ok(Self { cond_dim, names, packing })
-    }
-
-    fn both(&self) -> Packed<'_> {
-        Packed::As(&self.names, &self.packing)
-    }
-
-    fn y(&self) -> Packed<'_> {
-        Packed::As(self.names.get(..self.cond_dim).unwrap_or_default(), &self.packing[..self.cond_dim])
-    }
-
-    fn x(&self) -> Packed<'_> {
-        Packed::As(self.names.get(self.cond_dim..).unwrap_or_default(), &self.packing[self.cond_dim..])
-    }
 }
 
 /// Rows in memory: conditions, where the settings name some, come first.
@@ -293,8 +273,12 @@ impl RowColumns {
         // Rows in memory are packed by whoever has them.
         if let Some(j) = (0..self.row()).find(|&j| !self.packing.is_empty() && self.packing_of(j) != packing(j)) {
             let what = format!(
-                "the model has another column in the place of {}; bring the columns into the model's order (data.columns)",
-                self.label(j)
+                "the model to start from (--init) has another column in the place of {}: it takes that {}, and {} {}; bring the \
+                 columns into the model's order (data.columns)",
+                self.label(j),
+                packing(j).how(),
+                self.label(j),
+                self.packing_of(j).how()
             );
             return Err(Error::config("model.init", what));
         }

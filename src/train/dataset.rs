@@ -84,7 +84,7 @@ impl Dataset {
         let rows = Rows {
             name: name.into(),
             columns,
-            findings: rounded(&train).into_iter().collect(),
+            findings: rounded(&train),
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
@@ -183,10 +183,13 @@ pub(crate) fn add_test_noise<'a>(x: impl IntoIterator<Item = &'a mut f32>, confi
     x.into_iter().zip(fours.flatten()).for_each(|(x, z)| *x += sigma * z);
 }
 
-/// That rounding to 32-bit floats changed a column, if it did.
-fn rounded(table: &Table) -> Option<Finding> {
-    let columns = table.coarse().iter().map(|&j| table.column_label(j)).collect();
-    table.coarse_note().map(|says| Finding::new(Problem::Rounded, columns, says))
+/// That rounding to 32-bit floats changed a column, or made numbers of it zero, if it did.
+fn rounded(table: &Table) -> Vec<Finding> {
+    let labels = |columns: &[usize]| columns.iter().map(|&j| table.column_label(j)).collect();
+    let coarse = table.coarse_note().map(|says| Finding::new(Problem::Rounded, labels(table.coarse()), says));
+    let vanished = table.vanished_note();
+    let vanished = vanished.map(|(columns, says)| Finding::new(Problem::Vanished, labels(&columns), says));
+    coarse.into_iter().chain(vanished).collect()
 }
 
 /// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
@@ -418,7 +421,7 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     }
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
-    let mut findings: Vec<Finding> = rounded(&table).into_iter().collect();
+    let mut findings = rounded(&table);
     let (choices, left_out) = (table.assumed().to_vec(), table.left_out());
     if held_out == 0 && share > 0.0 {
         findings.push(none_held_out("there is no test loss"));

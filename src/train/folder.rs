@@ -22,6 +22,7 @@ use super::{Dataset, clock, logs, manifest};
 use crate::atomic::Overwrite;
 use crate::atomic::{is_temporary, remove_temporaries};
 use crate::config::{Config, preset};
+use crate::data::files::is_table_file;
 use crate::error::{Error, Result};
 use crate::flow::{ModelFile, open_tensors};
 
@@ -122,6 +123,10 @@ impl RunFolder {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", file, e)),
                 _ => {}
             }
+        }
+        // Folders that hold something else stay.
+        for name in [logs::FOLDER, DIAGNOSIS, PLOTS] {
+            let _ = std::fs::remove_dir(path.join(name));
         }
         folder.checkpoints().clear()?;
         Ok(folder)
@@ -310,11 +315,20 @@ pub(crate) fn diagnostics_in(folder: &Path) -> PathBuf {
 /// Those of [`model_of`], [`ModelFile::read`] and [`Checkpoint::read`].
 pub(crate) fn read_model(run: &Path) -> Result<ModelFile> {
     let path = model_of(run)?;
+    if is_table(&path) {
+        let what = "is a table, and no model: give a run folder, a model file (.safetensors) or a checkpoint in its place";
+        return Err(Error::format(path, what));
+    }
     open_tensors(&path)?;
     if !Checkpoint::is_one(&path) {
         return ModelFile::read(&path);
     }
     Checkpoint::read(&path)?.model().map_err(|e| Error::format(path, e.to_string()))
+}
+
+/// Whether a file that is given as a model is a table: by its name, and as it does not begin as models do.
+pub(crate) fn is_table(path: &Path) -> bool {
+    path.is_file() && is_table_file(path) && open_tensors(path).is_err()
 }
 
 /// The file that RUN on the command line means: a model file or a checkpoint itself, or the model of a run folder.

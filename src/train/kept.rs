@@ -2,7 +2,9 @@
 
 use super::best::Best;
 use super::cooldown::{Cooldown, is_over};
+use super::training_loop::CLEARLY;
 use crate::config::{Keep, Train};
+use crate::counted::counted;
 use crate::error::Result;
 
 /// The model that a training leaves.
@@ -40,6 +42,17 @@ impl Kept {
         Ok(Self { epoch, epochs, test_loss, ll, stopped_early, cooldown })
     }
 
+    /// The cycles of the learning rate, from 0, that the model is of and that was the last. A cool-down belongs to the cycle of
+    /// the model that it went back to.
+    fn cycles(&self, settings: &Train) -> [u64; 2] {
+        let schedule = settings.schedule();
+        let (kept, last) = match self.cooldown {
+            Some(Cooldown { start, from }) => (if self.epoch > start { from } else { self.epoch }, start),
+            None => (self.epoch, self.epochs),
+        };
+        [kept, last].map(|epoch| schedule.cycle(epoch.saturating_sub(1)))
+    }
+
     /// What there is to tell of it: nothing where it is simply the model after all epochs.
     pub(super) fn in_words(&self, settings: &Train) -> Option<String> {
         let Self { epoch, epochs, .. } = self;
@@ -60,9 +73,19 @@ impl Kept {
             ));
         }
         if let (Keep::Best, Some(loss)) = (settings.keep, self.test_loss) {
-            parts.push(format!(
-                "kept the model of epoch {epoch} of {epochs}, which scores the held-out rows best (test loss {loss:.4})"
-            ));
+            let why = match self.cycles(settings) {
+                [0, 0] => "which scores the held-out rows best".into(),
+                [kept, last] if kept == last => {
+                    format!("one of cycle {}, which scores the held-out rows best", kept + 1)
+                }
+                // A later one had to be clearly better, so that its losses may be lower.
+                [kept, last] => format!(
+                    "the best of cycle {}, as cycle {} was not better by {CLEARLY} nats a row (train.cycles)",
+                    kept + 1,
+                    last + 1
+                ),
+            };
+            parts.push(format!("kept the model of epoch {epoch} of {epochs}, {why} (test loss {loss:.4})"));
         } else if !parts.is_empty() {
             parts.push("kept the last model (train.keep)".into());
         }
@@ -72,13 +95,32 @@ impl Kept {
 
 /// A number of epochs in words.
 pub(super) fn count(epochs: u64) -> String {
-    if epochs == 1 { "1 epoch".into() } else { format!("{epochs} epochs") }
+    counted(epochs, "epoch")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::preset::for_affine_tables;
+
+    #[test]
+    fn the_best_of_a_cycle_is_not_called_the_best_of_all() {
+        let mut train = for_affine_tables().train;
+        (train.epochs, train.patience, train.keep, train.cycles) = (60, 0, Keep::Best, Some(2));
+        let kept = |epoch, cooldown| {
+            let kept = Kept { epoch, epochs: 60, test_loss: Some(1.5), ll: None, stopped_early: false, cooldown };
+            kept.in_words(&train).unwrap()
+        };
+        let [first, second] = [28, 57].map(|epoch| kept(epoch, None));
+        assert!(first.contains("epoch 28 of 60, the best of cycle 1") && first.contains("0.05 nats"), "{first}");
+        assert!(first.contains("cycle 2") && !first.contains("scores the held-out rows best"), "{first}");
+        assert!(second.contains("one of cycle 2, which scores the held-out rows best"), "{second}");
+        // A cool-down in the epochs of the second that goes on from a model of the first.
+        let cooled = kept(52, Some(Cooldown { start: 48, from: 28 }));
+        assert!(cooled.contains("the best of cycle 1") && cooled.contains("cycle 2 was not better"), "{cooled}");
+        let early = kept(33, Some(Cooldown { start: 29, from: 20 }));
+        assert!(early.contains("which scores the held-out rows best") && !early.contains("cycle"), "{early}");
+    }
 
     #[test]
     fn words_say_which_model_and_why() {

@@ -165,6 +165,20 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     read(path)
 }
 
+/// The same, or why a manifest that is there cannot be read.
+pub(crate) fn facts_or_damage(path: &Path) -> Result<Option<Facts>, String> {
+    json_or_damage(path)
+}
+
+/// What a JSON file holds; none if it is not there, and otherwise what is wrong with it.
+pub(crate) fn json_or_damage<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| e.to_string()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }

@@ -100,6 +100,24 @@ pub(crate) fn read(path: &Path) -> Result<Vec<EpochReport>> {
     Ok(parse(&text, u64::MAX).1)
 }
 
+/// The epochs as [`read`] finds them, none if there is no file; and what is wrong with it, if anything is.
+pub(crate) fn read_or_damage(path: &Path) -> (Vec<EpochReport>, Option<String>) {
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return (Vec::new(), None),
+        Err(e) => return (Vec::new(), Some(e.to_string())),
+    };
+    let (kept, reports) = parse(&text, u64::MAX);
+    let damage = match kept {
+        0 => Some(format!("it does not begin with the line {HEADER}")),
+        kept if kept < text.len() => {
+            Some(format!("line {} is not that of a later epoch", text[..kept].lines().count() + 1))
+        }
+        _ => None,
+    };
+    (reports, damage)
+}
+
 /// Length of the part of the file that holds whole lines of the first `epochs` epochs in their order, and these lines.
 /// Epochs may be missing: where lines were lost, later ones follow the gap.
 fn parse(text: &str, epochs: u64) -> (usize, Vec<EpochReport>) {
@@ -174,8 +192,12 @@ mod tests {
         let good = format!("{HEADER}\n{}", report(1).line());
         for bad in ["2,1\n", "2,20,0.5", "1,1,1,1,1,1,1\n", "0,1,1,1,1,1,1\n", "\u{fffd}\n"] {
             std::fs::write(&path, format!("{good}{bad}")).unwrap();
+            let (before, damage) = read_or_damage(&path);
+            assert_eq!(before, [report(1)]);
+            assert!(damage.as_ref().unwrap().contains("line 3"), "{damage:?}");
             let (_, kept) = Metrics::reopen(&path, 9).unwrap();
             assert_eq!(kept, [report(1)]);
+            assert_eq!(read_or_damage(&path), (kept, None));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), good);
         }
         for text in ["", "nonsense\n"] {

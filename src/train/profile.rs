@@ -50,6 +50,8 @@ pub(crate) enum Problem {
     FarFromBound,
     /// Numbers that are closer together than 32-bit floats can tell.
     Rounded,
+    /// Numbers of a packed column that are nothing beside the others, such as codes for missing values.
+    Vanished,
 }
 
 impl Finding {

@@ -374,6 +374,7 @@ impl Run<'_> {
                 // After the epoch: only then is it known whether the training stops early.
                 observer.epoch(&report, &self.steps.progress());
                 self.tell_of_retry(observer);
+                self.steps.began_cycle().iter().for_each(|text| observer.note(text));
                 self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! Single training steps on a model: no files, no clock but for the rate that is shown.
 
 mod averages;
+mod cycle;
 mod retry;
 mod state;
 
@@ -21,6 +22,7 @@ use crate::flow::{Flow, Losses, half_square, programs};
 use crate::kernel::dropout::Dropout;
 use crate::optim::{Adam, Schedule};
 use crate::plan::Kind;
+pub(crate) use cycle::CLEARLY;
 pub(crate) use retry::Retries;
 pub(crate) use state::{Position, State};
 
@@ -82,6 +84,8 @@ pub(crate) struct TrainingLoop<'a> {
     good_epoch: u64,
     /// What there is to tell of the last retry.
     went_back: Option<String>,
+    /// What there is to tell of the last cycle that began.
+    began_cycle: Option<String>,
     /// Updates left out, as far as was read.
     skips: Skips,
     finished: bool,
@@ -149,6 +153,7 @@ impl<'a> TrainingLoop<'a> {
             good: Vec::new(),
             good_epoch: 0,
             went_back: None,
+            began_cycle: None,
             skips: Skips::default(),
             finished: false,
             last_loss: None,
@@ -208,28 +213,6 @@ impl<'a> TrainingLoop<'a> {
         let start =
             self.cooldown.map_or_else(|| self.schedule.start_of(self.position.epoch), |cooldown| cooldown.start);
         self.position.step - (start * self.batches).max(self.retries.step)
-    }
-
-    /// The cycle whose decay is in effect: of a cool-down, that of the epoch that it went back to.
-    fn cycle(&self) -> u64 {
-        let epoch = self.cooldown.map_or(self.position.epoch, |cooldown| cooldown.from.saturating_sub(1));
-        self.schedule.cycle(epoch)
-    }
-
-    /// The optimiser with the decay of the cycle; of a cool-down, with that of the cycle that it went back to.
-    fn relaxed(&self) -> Adam {
-        let relax = Train::RELAX.powf(self.cycle() as f64);
-        Adam { decay: (f64::from(self.adam.decay) * relax) as f32, ..self.adam }
-    }
-
-    /// Whether the held-out rows are scored better after the epoch that ends than after any before. A cycle of less decay
-    /// has to be clearly better than the one before: of few rows the least of many losses is a lucky one.
-    fn is_best(&self, test_loss: f64) -> bool {
-        /// Nats per row: more than smooth tables of 500 rows gained by luck, less than others gained by learning more.
-        const CLEARLY: f64 = 0.05;
-        let relaxed = self.best.as_ref().is_some_and(|best| self.schedule.cycle(best.epoch - 1) < self.cycle());
-        let margin = if relaxed { CLEARLY } else { 0.0 };
-        Best::is_beaten(self.best.as_ref(), test_loss + margin)
     }
 
     /// Whether all batches of the epoch are done, so that [`TrainingLoop::finish_epoch`] is due.
@@ -357,14 +340,7 @@ impl<'a> TrainingLoop<'a> {
                 self.begin_from(&best.weights)?;
             }
         }
-        let epoch = self.position.epoch;
-        let begins_cycle = epoch < self.settings.epochs && epoch > 0 && self.schedule.start_of(epoch) == epoch;
-        if begins_cycle && self.cooldown.is_none() {
-            match self.best.as_ref().filter(|best| !best.weights.is_empty()) {
-                Some(best) => self.begin_from(&best.weights)?,
-                None => self.begin_from(&self.model()?)?,
-            }
-        }
+        self.begin_cycle()?;
         self.remember()?;
         Ok(report)
     }

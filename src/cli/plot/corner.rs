@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::cli::layout::LayoutArgs;
+use crate::counted::counted;
 use crate::data::Table;
+use crate::data::files::Reading;
+use crate::data::files::text::exact_column;
 use crate::data::packing::{Packed, Packing};
 use crate::report::{CornerSample, MOST_COLUMNS, MOST_SAMPLES, corner};
 use crate::{Error, Result};
@@ -75,9 +78,9 @@ impl Corner {
         let names = names.unwrap_or_default();
         if names.len() > MOST_COLUMNS {
             let what = format!(
-                "{} has {} columns; of more than {MOST_COLUMNS} nothing can be seen: choose some, such as --columns {}",
+                "{} has {}; of more than {MOST_COLUMNS} nothing can be seen: choose some, such as --columns {}",
                 self.files[0].display(),
-                names.len(),
+                counted(names.len(), "column"),
                 names.iter().take(4).map(|name| name.trim_start_matches(NUMBERED)).collect::<Vec<_>>().join(",")
             );
             return Err(Error::config("--columns", what));
@@ -86,7 +89,8 @@ impl Corner {
         let packed_names: Vec<String> = names.iter().zip(&packing).map(|(name, packing)| packing.label(name)).collect();
         let labels = match &self.labels {
             Some(labels) if labels.len() != names.len() => {
-                let what = format!("are {}, but there are {} columns: {}", labels.len(), names.len(), names.join(", "));
+                let (given, columns) = (counted(labels.len(), "name"), counted(names.len(), "column"));
+                let what = format!("gives {given} for {columns}: {}", names.join(", "));
                 return Err(Error::config("--labels", what));
             }
             Some(labels) => labels,
@@ -100,24 +104,48 @@ impl Corner {
     fn read(&self, file: &Path, packed: Packed<'_>) -> Result<(Table, Option<Vec<f32>>)> {
         let layout = self.layout.reading_as(packed);
         let Some(wanted) = &self.columns else {
-            return split(Table::read_with(file, &layout)?, file);
+            let table = Table::read_with(file, &Reading { without: Some(WEIGHT), ..layout })?;
+            // A column of weights alone is drawn.
+            let weights = match table.columns().iter().any(|name| name == WEIGHT) {
+                true => None,
+                false => self.weights(file)?,
+            };
+            return Ok((of_one_observation(table, file)?, weights));
         };
         let wanted: Vec<&str> = wanted.iter().map(|name| name.trim()).collect();
-        // Those that say something of the rows are read, too, if they are there; others may hold anything.
-        for also in [&[WEIGHT, GROUP][..], &[GROUP], &[WEIGHT]] {
-            let more: Vec<&str> =
-                wanted.iter().chain(also.iter().filter(|name| !wanted.contains(name))).copied().collect();
-            if more.len() > wanted.len()
-                && let Ok(table) = Table::read_columns_with(file, &more, &layout)
-            {
-                return split(table, file);
-            }
+        // The column that says something of the rows is read, too, if it is there; others may hold anything.
+        let more: Vec<&str> = wanted.iter().copied().chain((!wanted.contains(&GROUP)).then_some(GROUP)).collect();
+        let table = match Table::read_columns_with(file, &more, &layout) {
+            Ok(table) if more.len() > wanted.len() => of_one_observation(table, file)?,
+            _ => Table::read_columns_with(file, &wanted, &layout).map_err(|error| match error {
+                Error::Config { what, .. } => Error::config("--columns", format!("{}: {what}", file.display())),
+                other => other,
+            })?,
+        };
+        let weights = match wanted.contains(&WEIGHT) {
+            true => Ok(None),
+            false => self.weights(file),
+        };
+        match weights {
+            // A column of texts has that name.
+            Err(Error::Cell { .. }) => Ok((table, None)),
+            weights => Ok((table, weights?)),
         }
-        let table = Table::read_columns_with(file, &wanted, &layout).map_err(|error| match error {
-            Error::Config { what, .. } => Error::config("--columns", format!("{}: {what}", file.display())),
-            other => other,
-        })?;
-        Ok((table, None))
+    }
+
+    /// The weights of the rows of a file, the largest of them 1, if it has any.
+    fn weights(&self, file: &Path) -> Result<Option<Vec<f32>>> {
+        if file.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy")) {
+            return Ok(None);
+        }
+        // Not as a table, whose numbers are float32: all weights may be below those.
+        let Some(weights) = exact_column(file, WEIGHT, &self.layout.text())? else { return Ok(None) };
+        let largest = weights.iter().copied().fold(0.0, f64::max);
+        if weights.iter().any(|weight| *weight < 0.0) || largest == 0.0 {
+            let what = format!("its column `{WEIGHT}` must hold weights, 0 or more, and not 0 alone");
+            return Err(Error::format(file, what));
+        }
+        Ok(Some(weights.into_iter().map(|weight| (weight / largest) as f32).collect()))
     }
 
     fn true_values(&self, file: &Path, names: &[String], packing: &[Packing]) -> Result<Vec<f32>> {
@@ -135,11 +163,12 @@ impl Corner {
             _ => table,
         };
         if table.rows() != 1 && !(table.dim() == 1 && table.rows() == names.len()) {
-            return Err(Error::format(file, format!("has {} rows; the true values are one row", table.rows())));
+            return Err(Error::format(file, format!("has {}; the true values are one row", counted(table.rows(), "row"))));
         }
         let values = table.into_values();
         if values.len() != names.len() {
-            let what = format!("has {} values; {} columns are drawn: {}", values.len(), names.len(), names.join(", "));
+            let (values, columns) = (counted(values.len(), "value"), counted(names.len(), "column"));
+            let what = format!("has {values} for {columns} to draw: {}", names.join(", "));
             return Err(Error::format(file, what));
         }
         Ok(values)
@@ -153,33 +182,17 @@ fn columns(table: &Table) -> Vec<String> {
     (0..table.dim()).map(|k| table.column_label(k)).collect()
 }
 
-/// The columns without those that say something of the rows, and what they say.
-fn split(table: Table, file: &Path) -> Result<(Table, Option<Vec<f32>>)> {
-    let place = |name: &str| table.columns().iter().position(|column| column == name);
-    let (group, weight) = (place(GROUP), place(WEIGHT));
-    if let Some(group) = group {
-        let first = table.row(0)[group];
-        if table.iter_rows().any(|row| row[group] != first) {
-            let what = format!(
-                "holds samples for several observations (its column `{GROUP}`), which are as many posteriors; draw one at a time"
-            );
-            return Err(Error::format(file, what));
-        }
+/// The table without the column that says which observation a sample is of, if it has that and others.
+fn of_one_observation(table: Table, file: &Path) -> Result<Table> {
+    let Some(group) = table.columns().iter().position(|column| column == GROUP) else { return Ok(table) };
+    let first = table.row(0)[group];
+    if table.iter_rows().any(|row| row[group] != first) {
+        let what = format!(
+            "holds samples for several observations (its column `{GROUP}`), which are as many posteriors; draw one at a time"
+        );
+        return Err(Error::format(file, what));
     }
-    let out: Vec<usize> = group.into_iter().chain(weight).collect();
-    if out.is_empty() || out.len() == table.dim() {
-        return Ok((table, None));
-    }
-    let weights: Option<Vec<f32>> = weight.map(|weight| table.iter_rows().map(|row| row[weight]).collect());
-    if weights.iter().flatten().any(|weight| *weight < 0.0)
-        || weights.as_ref().is_some_and(|w| w.iter().all(|w| *w == 0.0))
-    {
-        return Err(Error::format(
-            file,
-            format!("its column `{WEIGHT}` must hold weights, 0 or more, and not 0 alone"),
-        ));
-    }
-    Ok((table.without(&out)?, weights))
+    if table.dim() == 1 { Ok(table) } else { table.without(&[group]) }
 }
 
 /// The table with the columns of the first file, by name if it has names.
@@ -192,8 +205,8 @@ fn in_order(table: Table, names: &[String], are_named: bool, file: &Path) -> Res
         return Ok(table);
     }
     let what = format!(
-        "has {} columns ({}), and the first file {} ({}); choose those that both have with --columns",
-        table.dim(),
+        "has {} ({}), and the first file {} ({}); choose those that both have with --columns",
+        counted(table.dim(), "column"),
         columns(&table).join(", "),
         names.len(),
         names.join(", ")

@@ -1,7 +1,9 @@
 //! The data report: what the table is like, and what is wrong with it.
 
+use crate::counted;
 use crate::report::html::{Cell, Html, Row};
-use crate::report::{grouped, short};
+use crate::report::{beside, grouped, short};
+use crate::train::folder::data_of;
 use crate::train::profile::Column;
 
 use super::facts::Facts;
@@ -19,27 +21,33 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         ));
     }
     let Some(profile) = &facts.profile else {
-        html.paragraph("What the rows are like was not written down (data.json): the run is older than that, or was stopped early.");
+        html.paragraph(match facts.is_damaged(&data_of(&facts.run)) {
+            true => "What the rows are like is not known: data.json is damaged.",
+            false => "What the rows are like was not written down (data.json): the run is older than that, or was stopped early.",
+        });
         return;
     };
     if profile.left_out_rows > 0 {
+        let left_out = profile.left_out_rows;
         html.paragraph(&format!(
-            "{} rows of the file have a missing value and were left out (`data.missing`).",
-            grouped(profile.left_out_rows as u64)
+            "{} {} of the file {} a missing value and {} left out (`data.missing`).",
+            grouped(left_out as u64),
+            counted::of(&left_out, "row"),
+            counted::have(left_out),
+            if left_out == 1 { "was" } else { "were" }
         ));
     }
     if profile.columns.is_empty() {
         html.paragraph(&format!("{} is simulated; there is nothing to look for in its columns.", profile.name));
         return;
     }
-    let count = grouped((profile.training_rows + profile.held_out_rows) as u64);
+    let rows = profile.training_rows + profile.held_out_rows;
+    let columns = counted::counted(profile.columns.len(), "column");
+    let size = format!("{} {} of {columns}", grouped(rows as u64), counted::of(&rows, "row"));
     match profile.findings.len() {
-        0 => html.paragraph(&format!(
-            "{count} rows of {} columns, and no problem was found in them.",
-            profile.columns.len()
-        )),
+        0 => html.paragraph(&format!("{size}, and no problem was found in them.")),
         _ => {
-            html.paragraph(&format!("{count} rows of {} columns. To know of them:", profile.columns.len()));
+            html.paragraph(&format!("{size}. To know of them:"));
             html.list(&profile.findings.iter().map(|finding| sentence(&finding.says)).collect::<Vec<_>>());
         }
     }
@@ -78,7 +86,8 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
 }
 
 fn row(column: &Column, is_found: bool, is_conditional: bool) -> Row {
-    let number = |value: f64| Cell::Number(short(value));
+    // As many digits as tell values of the column apart.
+    let number = |value: f64| Cell::Number(beside(value, column.deviation));
     let condition = if is_conditional && column.is_condition { " (condition)" } else { "" };
     let [low, quarter, median, three, high] = column.quantiles.map(number);
     let cells = vec![
@@ -91,7 +100,7 @@ fn row(column: &Column, is_found: bool, is_conditional: bool) -> Row {
         high,
         number(column.greatest),
         number(column.mean),
-        number(column.deviation),
+        Cell::Number(short(column.deviation)),
         Cell::Number(grouped(column.distinct as u64)),
         Cell::Text(column.transform.clone()),
     ];

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{Config, Given};
 use crate::diagnose::{Diagnostics, fingerprint};
+use crate::flow::ModelFile;
 use crate::plan::Kind;
 use crate::train::folder::{
     MODEL, config_of, data_of, diagnosis_of, diagnostics_in, is_training, manifest_of, metrics_of, plots_of,
@@ -28,6 +29,15 @@ pub(super) struct Facts {
     pub(super) state: State,
     /// Whether there is a model.
     pub(super) has_model: bool,
+    /// Files that cannot be understood.
+    pub(super) damage: Vec<Damage>,
+}
+
+/// A file that cannot be understood.
+pub(super) struct Damage {
+    pub(super) file: PathBuf,
+    /// Which it is, what is wrong, and what to do: a sentence.
+    pub(super) says: String,
 }
 
 /// What a diagnosis found.
@@ -50,7 +60,7 @@ pub(super) enum State {
     Diverged,
     /// It ended with another error.
     Failed,
-    /// There is no manifest that says.
+    /// There is no manifest that says, or it is damaged.
     Unknown,
 }
 
@@ -58,9 +68,30 @@ impl Facts {
     /// # Errors
     /// [`Error::Io`] if not even the settings can be read.
     pub(super) fn of(run: &Path) -> Result<Self> {
-        let config = config_of(run);
-        let config_text = std::fs::read_to_string(&config).map_err(|e| Error::io("read", &config, e))?;
-        let manifest = manifest::facts(&manifest_of(run));
+        let mut damage = Vec::new();
+        let settings = config_of(run);
+        let config_text = std::fs::read(&settings).map_err(|e| Error::io("read", &settings, e))?;
+        let config = run::settings_of(run).map_err(|e| e.to_string());
+        if let Err(error) = &config {
+            // The reason names the file, or the key in it.
+            let says = format!(
+                "{} cannot be understood ({error}): restore it from a copy, as the run cannot be resumed without it",
+                settings.display()
+            );
+            damage.push(Damage { file: settings.clone(), says });
+        }
+        let mut told = |path: &Path, why: &str, lacks: &str, remedy: &str| {
+            let says = format!("{} is damaged ({why}), so that {lacks}: {remedy}", path.display());
+            damage.push(Damage { file: path.into(), says });
+        };
+        let path = manifest_of(run);
+        let manifest = manifest::facts_or_damage(&path).unwrap_or_else(|why| {
+            let remedy = "restore it from a copy; `hintflow train --resume` writes another one when it ends";
+            told(&path, &why, "neither how the training ended is known nor its device, its densities and its warnings", remedy);
+            None
+        });
+        let path = metrics_of(run);
+        let (epochs, why) = metrics::read_or_damage(&path);
         let state = match manifest.as_ref().map(|facts| facts.status.as_str()) {
             _ if is_training(run) => State::Training,
             Some(manifest::FINISHED | manifest::UNDRAWN) => State::Finished,
@@ -69,22 +100,42 @@ impl Facts {
             Some(_) => State::Failed,
             None => State::Unknown,
         };
+        // Of a training that goes on, the last line may be half written.
+        if let Some(why) = why.filter(|_| state != State::Training) {
+            told(&path, &why, "its epochs are known up to there", "restore it from a copy; the model does not need it");
+        }
+        let path = data_of(run);
+        let profile = manifest::json_or_damage(&path).unwrap_or_else(|why| {
+            told(&path, &why, "what the rows are like is not known", "restore it from a copy; the model does not need it");
+            None
+        });
+        let path = diagnostics_in(&diagnosis_of(run));
+        let found: Option<Diagnostics> = manifest::json_or_damage(&path).unwrap_or_else(|why| {
+            told(&path, &why, "what a diagnosis found is not known", "`hintflow diagnose` finds it again");
+            None
+        });
         let model = run.join(MODEL);
-        let found: Option<Diagnostics> = json(&diagnostics_in(&diagnosis_of(run)));
+        if model.is_file()
+            && let Err(error) = ModelFile::read(&model)
+        {
+            let remedy = "restore it from a copy, or take a checkpoint of the run in its place";
+            told(&model, &error.to_string(), "there is no model to sample from or to score rows with", remedy);
+        }
         let diagnostics = found.map(|found| {
             let now = fingerprint(&model).ok();
             Diagnosed { is_of_another: found.model_sha256.is_some() && found.model_sha256 != now, found }
         });
         Ok(Self {
             run: run.into(),
-            config: run::settings_of(run).map_err(|e| e.to_string()),
-            config_text,
+            config,
+            config_text: String::from_utf8_lossy(&config_text).into_owned(),
             manifest: manifest.unwrap_or_default(),
-            epochs: metrics::read(&metrics_of(run)).unwrap_or_default(),
-            profile: json(&data_of(run)),
+            epochs,
+            profile,
             diagnostics,
             state,
             has_model: model.is_file(),
+            damage,
         })
     }
 
@@ -103,6 +154,17 @@ impl Facts {
     pub(super) fn kind(&self) -> Option<Kind> {
         let of_config = || self.config.as_ref().ok().map(|config| config.model.kind);
         self.manifest.model.as_ref().map(|spec| spec.kind).or_else(of_config)
+    }
+
+    /// Whether a file is there that cannot be understood.
+    pub(super) fn is_damaged(&self, file: &Path) -> bool {
+        self.damage.iter().any(|damage| damage.file == file)
+    }
+
+    /// The epochs that the settings allow.
+    pub(super) fn all_epochs(&self) -> u64 {
+        let of_config = || self.config.as_ref().map_or(0, |config| config.train.epochs);
+        if self.manifest.epochs > 0 { self.manifest.epochs } else { of_config() }
     }
 
     /// The epochs that were trained.
@@ -136,10 +198,6 @@ impl Facts {
 
 fn svg(folder: &Path, name: &str) -> Option<String> {
     std::fs::read_to_string(folder.join(format!("{name}.svg"))).ok()
-}
-
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }
 
 /// A word as a shell takes it.

@@ -79,7 +79,9 @@ pub(super) fn write_beside(run: &Path) {
 }
 
 fn write(run: &Path, path: &Path, overwrite: Overwrite) -> Result<()> {
-    let page = page(&Facts::of(run)?);
+    let facts = Facts::of(run)?;
+    facts.damage.iter().for_each(|damage| tracing::warn!("{}", damage.says));
+    let page = page(&facts);
     write_atomic(path, overwrite, |file| file.write_all(page.as_bytes()))
 }
 
@@ -94,6 +96,10 @@ fn page(facts: &Facts) -> String {
     );
     let mut html = Html::titled(&title, &below);
     verdict::write(facts, &mut html);
+    if !facts.damage.is_empty() {
+        html.part("Damaged files");
+        html.list(&facts.damage.iter().map(|damage| verdict::sentence(&damage.says)).collect::<Vec<_>>());
+    }
     training::write(facts, &mut html);
     data::write(facts, &mut html);
     training::warnings(facts, &mut html);

@@ -48,7 +48,10 @@ pub(super) fn again(facts: &Facts, html: &mut Html) {
     let files = facts.files();
     let state = |is_there: bool| if is_there { "" } else { " (no longer there)" };
     let files: Vec<String> = files.iter().map(|(path, there)| format!("{}{}", path.display(), state(*there))).collect();
-    let mut all = vec![("Version", format!("hintflow {}", manifest.version)), ("Seed", manifest.seed.to_string())];
+    let mut all = Vec::new();
+    if !manifest.version.is_empty() {
+        all.extend([("Version", format!("hintflow {}", manifest.version)), ("Seed", manifest.seed.to_string())]);
+    }
     if !files.is_empty() {
         all.push(("Files", files.join(", ")));
     }
@@ -56,7 +59,9 @@ pub(super) fn again(facts: &Facts, html: &mut Html) {
         all.push(("Rows, SHA-256", manifest.data.fingerprint.clone()));
     }
     let device = &manifest.device;
-    all.push(("Device", format!("{} ({})", device.name, device.backend)));
+    if !device.name.is_empty() {
+        all.push(("Device", format!("{} ({})", device.name, device.backend)));
+    }
     html.facts(&all);
     html.paragraph(
         "On the same device the result is the same to the last bit; on another one it differs in the last digits.",

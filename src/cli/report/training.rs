@@ -1,5 +1,6 @@
 //! What was trained on what, how it went, and what the model draws.
 
+use crate::counted;
 use crate::plan::{Depth, Kind, Transform};
 use crate::report::html::Html;
 use crate::report::{grouped, short};
@@ -40,9 +41,10 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         all.push((
             "Size",
             format!(
-                "{} parameters: {} blocks of width {}, {depth}, {coupling}",
+                "{} {}: {} of width {}, {depth}, {coupling}",
                 grouped(manifest.parameters),
-                spec.blocks,
+                counted::of(&manifest.parameters, "parameter"),
+                counted::counted(spec.blocks, "block"),
                 spec.width
             ),
         ));
@@ -51,15 +53,16 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         all.push((
             "Data",
             format!(
-                "{}: {} rows to train on, {} held out",
+                "{}: {} {} to train on, {} held out",
                 manifest.data.name,
                 grouped(manifest.data.train_rows as u64),
+                counted::of(&manifest.data.train_rows, "row"),
                 grouped(manifest.data.test_rows as u64)
             ),
         ));
     }
     let kept = manifest.kept_epoch.map(|epoch| format!("; the model is that of epoch {epoch}")).unwrap_or_default();
-    all.push(("Epochs", format!("{} of {}{kept}", facts.trained_epochs(), manifest.epochs)));
+    all.push(("Epochs", format!("{} of {}{kept}", facts.trained_epochs(), facts.all_epochs())));
     if manifest.seconds > 0.0 {
         all.push(("Time", format!("{} on {}", time(manifest.seconds), manifest.device.name)));
     } else if !manifest.device.name.is_empty() {
@@ -131,7 +134,7 @@ pub(super) fn still_falling(facts: &Facts) -> Option<String> {
     let losses: Vec<f64> = facts.epochs.iter().filter_map(|report| report.validation_loss).collect();
     let spec = facts.manifest.model.as_ref()?;
     // An `inn` has another loss.
-    if !spec.kind.has_density() || facts.trained_epochs() < facts.manifest.epochs {
+    if !spec.kind.has_density() || facts.trained_epochs() < facts.all_epochs() {
         return None;
     }
     let (before, last) = match losses[..] {
@@ -158,7 +161,8 @@ pub(super) fn course(facts: &Facts, html: &mut Html) {
     };
     let kept = match facts.manifest.kept_epoch {
         Some(epoch) if epoch < facts.trained_epochs() => format!(
-            " The model that was kept is that of epoch {epoch}, which scored the held-out rows best; what came after is no part of it."
+            " The model that was kept is that of epoch {epoch}, {}; what came after is no part of it.",
+            why_kept(facts, epoch)
         ),
         Some(epoch) => format!(" The model is that of epoch {epoch}, the last."),
         None => String::new(),
@@ -168,6 +172,16 @@ pub(super) fn course(facts: &Facts, html: &mut Html) {
          that rises while that of the training falls is overfitting.{kept}"
     );
     figure(html, &svg, picture::LOSS, &caption);
+}
+
+/// Why the model of an epoch that is not the last was kept.
+fn why_kept(facts: &Facts, epoch: u64) -> &'static str {
+    let losses = || facts.epochs.iter().filter_map(|report| Some((report.epoch, report.validation_loss?)));
+    let own = losses().find(|&(of, _)| of == epoch).map(|(_, loss)| loss);
+    match own.is_some_and(|own| losses().any(|(_, loss)| loss < own)) {
+        true => "as later ones, of another cycle of the learning rate, were not clearly better",
+        false => "which scored the held-out rows best",
+    }
 }
 
 /// Samples beside data.

@@ -1,6 +1,8 @@
 //! Whether the model can be trusted: what a reader sees first.
 
+use crate::counted::{are, counted};
 use crate::report::html::{Html, Mood};
+use crate::train::folder::manifest_of;
 
 use super::facts::{Facts, State};
 use super::training::still_falling;
@@ -27,17 +29,11 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
     }
     let of_data = facts.profile.as_ref().map_or(0, |profile| profile.findings.len());
     let of_training = facts.manifest.warnings.len();
-    let counted = [
-        (of_data, "finding about the data", "findings about the data"),
-        (of_training, "warning of the training", "warnings of the training"),
-    ];
-    let counted: Vec<String> = counted
-        .into_iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-        .collect();
-    if !counted.is_empty() {
-        beside.push(format!("Below: {}.", counted.join(" and ")));
+    let all = [(of_data, "finding", "about the data"), (of_training, "warning", "of the training")];
+    let told = all.into_iter().filter(|(count, ..)| *count > 0);
+    let told: Vec<String> = told.map(|(count, noun, whose)| format!("{} {whose}", counted(count, noun))).collect();
+    if !told.is_empty() {
+        beside.push(format!("Below: {}.", told.join(" and ")));
     }
     html.verdict(mood, &sentence, &beside);
 }
@@ -54,7 +50,7 @@ pub(super) fn density(facts: &Facts) -> Vec<String> {
 
 /// What there is to say of a run that is not simply finished.
 fn of_state(facts: &Facts) -> Option<(Mood, String, String)> {
-    let (done, all) = (facts.trained_epochs(), facts.manifest.epochs);
+    let (done, all) = (facts.trained_epochs(), counted(facts.all_epochs(), "epoch"));
     let so_far = match facts.has_model {
         true => "The model in the folder is that of an earlier end.",
         false => "There is no model yet.",
@@ -64,22 +60,25 @@ fn of_state(facts: &Facts) -> Option<(Mood, String, String)> {
         State::Finished => return None,
         State::Training => (
             Mood::Open,
-            format!("The training is not over: {done} of {all} epochs are done. {so_far}"),
+            format!("The training is not over: {done} of {all} {} done. {so_far}", are(done)),
             facts.command("`hintflow report RUN` tells more later."),
         ),
         State::Stopped => {
-            (Mood::Open, format!("The training was stopped after {done} of {all} epochs. {so_far}"), go_on)
+            (Mood::Open, format!("The training was stopped after {done} of {all}. {so_far}"), go_on)
         }
         State::Diverged => (
             Mood::Bad,
-            format!("The training diverged after {done} of {all} epochs: its loss became no number."),
+            format!("The training diverged after {done} of {all}: its loss became no number."),
             "Try a lower `train.lr`, and look at the data below: far values and columns without variation are the usual reasons."
                 .into(),
         ),
-        State::Failed => (Mood::Bad, format!("The training ended with an error after {done} of {all} epochs. {so_far}"), go_on),
+        State::Failed => (Mood::Bad, format!("The training ended with an error after {done} of {all}. {so_far}"), go_on),
         State::Unknown => (
             Mood::Open,
-            format!("There is no manifest that tells how the training ended. {so_far}"),
+            match facts.is_damaged(&manifest_of(&facts.run)) {
+                true => format!("The manifest is damaged, so that nothing tells how the training ended. {so_far}"),
+                false => format!("There is no manifest that tells how the training ended. {so_far}"),
+            },
             go_on,
         ),
     })

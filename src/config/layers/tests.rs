@@ -73,7 +73,13 @@ fn errors_name_key_value_and_source() {
     assert!(message(&["train.lr"]).contains("key=value"));
     assert!(message(&["train.batch=1.5"]).contains("train.batch"));
     for (set, words) in [
-        ("model.width=-1", "must be a whole number from 0 to 4294967295, is -1"),
+        ("model.width=-1", "must be a whole number from 1 to 65536, is -1"),
+        ("train.cycles=-1", "must be a whole number from 1 to 9223372036854775807, is -1"),
+        ("train.cycles=0", "must be a whole number from 1 to 9223372036854775807, is 0"),
+        ("run.threads=-1", "must be a whole number from 0 to 1024, is -1"),
+        ("run.threads=1025", "must be a whole number from 0 to 1024, is 1025; 0 takes one per core"),
+        ("model.bins=1.5", "must be a whole number from 2 to 64, is 1.5"),
+        ("model.bins=1", "must be a whole number from 2 to 64, is 1"),
         ("train.seed=18446744073709551615", "must be a whole number from 0 to 9223372036854775807, is"),
         ("train.lr=fast", "must be a number, is `fast`"),
         ("train.shuffle=maybe", "must be true or false, is `maybe`"),

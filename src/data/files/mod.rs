@@ -1,5 +1,6 @@
 //! Tables as files: [`npy`] arrays and [`text`] tables, read and written by the extension of their names.
 
+mod narrowing;
 pub(crate) mod npy;
 mod precision;
 mod source;
@@ -8,6 +9,8 @@ pub(crate) mod text;
 use std::cell::RefCell;
 use std::path::Path;
 
+pub(crate) use narrowing::{Far, FarNumber, Limits};
+pub(crate) use precision::Vanished;
 pub(super) use source::narrow;
 pub(crate) use source::open_regular;
 
@@ -89,8 +92,8 @@ impl Table {
 
 fn read(path: &Path, how: &Reading<'_>, choice: Choice<'_>) -> Result<Table> {
     match Format::read_of(path)? {
-        Format::Npy => npy::read_chosen(path, &how.text, how.packed, choice),
-        Format::Csv => text::read_chosen(path, &how.text, how.packed, choice),
+        Format::Npy => npy::read_chosen(path, how, choice),
+        Format::Csv => text::read_chosen(path, how, choice),
     }
 }
 
@@ -101,6 +104,12 @@ pub(crate) struct Reading<'a> {
     pub(crate) text: TextSettings,
     /// How columns are packed.
     pub(crate) packed: Packed<'a>,
+    /// Where their numbers can lie.
+    pub(crate) limits: Limits<'a>,
+    /// What is made of numbers that no 32-bit float holds.
+    pub(crate) far: Far,
+    /// A column of this name is left out where none are chosen, unless it is the only one. It may hold anything.
+    pub(crate) without: Option<&'a str>,
 }
 
 /// What the columns of a table that is written are called, and how their values are packed.
@@ -233,7 +242,11 @@ impl Format {
         }
         Self::of(path).map_err(|_| {
             let texts = TEXTS.map(|extension| format!(".{extension}")).join(", ");
-            let got = extension.map_or("a name without one".into(), |extension| format!(".{extension}"));
+            let got = match extension {
+                _ if path.is_dir() => "a folder".into(),
+                Some(extension) => format!(".{extension}"),
+                None => "a name without one".into(),
+            };
             Error::format(path, format!("tables are read from {WRITTEN} or, as other texts, {texts}; not from {got}"))
         })
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 const COARSE: f64 = 1e-3;
 
 /// What is known of the columns so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Precision {
     columns: Vec<Column>,
 }
@@ -40,10 +40,29 @@ struct Column {
     zeros: f64,
     /// The first numbers, which tell where most of them are: a code for missing values moves means and ends.
     some: Vec<f64>,
+    /// The first different numbers among the tiny ones, how often each occurs, and in which row it does first, from 0.
+    vanished: Vec<(f64, usize, usize)>,
+}
+
+/// Numbers of a column that are so small beside the others that 32-bit floats take them for zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Vanished {
+    /// The column of the table, from 0.
+    pub(crate) column: usize,
+    /// How many they are.
+    pub(crate) count: usize,
+    /// The most frequent of them, as it is in the file.
+    pub(crate) number: f64,
+    /// How often that is there.
+    pub(crate) times: usize,
+    /// The first row that has it, from 0.
+    pub(crate) row: usize,
 }
 
 /// Numbers that are remembered.
 const SOME: usize = 128;
+/// Different numbers that vanish and are counted one by one.
+const VANISHED: usize = 8;
 
 /// A few digits above the smallest number that has all of its digits.
 const LEAST: f64 = 1e-37;
@@ -83,6 +102,10 @@ impl Column {
 
     /// How its numbers are to be packed.
     fn needed(&self) -> Packing {
+        // A column of one number has no deviation; what it is measured by is 1.
+        if self.least == self.greatest && (self.error > COARSE || self.vanishes()) {
+            return Packing::constant(self.first);
+        }
         if self.mostly_vanishes() {
             return Packing::new(0.0, self.largest_tiny, true);
         }
@@ -137,6 +160,11 @@ impl Precision {
         } else if value.abs() < LEAST {
             c.tiny += 1.0;
             c.largest_tiny = c.largest_tiny.max(value.abs());
+            match c.vanished.iter().position(|(number, ..)| *number == value) {
+                Some(known) => c.vanished[known].1 += 1,
+                None if c.vanished.len() < VANISHED => c.vanished.push((value, 1, c.count as usize - 1)),
+                None => {}
+            }
         }
         if c.some.len() < SOME {
             c.some.push(value);
@@ -168,6 +196,19 @@ impl Precision {
         (0..self.columns.len()).filter(|&j| self.columns[j].is_coarse()).collect()
     }
 
+    /// The columns of which some numbers are nothing beside the others, packed like this.
+    pub(super) fn vanished(&self, packing: &[Packing]) -> Vec<Vanished> {
+        let of = |(column, c): (usize, &Column)| {
+            // The first of the most frequent.
+            let &(number, times, row) = c.vanished.iter().rev().max_by_key(|(_, times, _)| *times)?;
+            let number = packing[column].unpack_exact(number);
+            // As many digits as packing leaves.
+            let number = format!("{number:.12e}").parse().unwrap_or(number);
+            Some(Vanished { column, count: c.tiny as usize, number, times, row })
+        };
+        self.columns.iter().enumerate().filter_map(of).collect()
+    }
+
     /// How the columns are to be packed, if any needs it; also if a number is beyond all 32-bit floats, so that the file is
     /// to be read again to find out which.
     pub(super) fn needed(&self) -> Option<Vec<Packing>> {
@@ -179,7 +220,7 @@ impl Precision {
 
 #[cfg(test)]
 mod tests {
-    use super::Precision;
+    use super::*;
 
     #[test]
     fn large_offsets_are_coarse_and_usual_numbers_are_not() {
@@ -219,8 +260,33 @@ mod tests {
         let mut coded: Vec<f64> = (0..40).map(|i| 1.7e9 + f64::from(i)).collect();
         coded[3] = -999.0;
         assert_eq!(packing(&coded), said("+1700000020"));
+        // A column of one number, which is its offset: noise of the model does not reach its last digit.
+        for number in [1.234_567_890_1e51, 1_700_000_000.123, 1.234_567_890_1e-46, -123_456_789.123_456] {
+            let mut precision = Precision::new(1);
+            (0..5).for_each(|_| precision.add(0, number, number as f32));
+            let packing = precision.needed().unwrap()[0];
+            assert_eq!((packing.pack(number), packing.mistake()), (0.0, None), "{packing:?}");
+            for packed in [0.0, 0.5, -3.0, 90.0] {
+                assert_eq!(packing.unpack(packed), number, "{packing:?} {packed}");
+            }
+        }
+        assert_eq!((packing(&[0.1; 3]), packing(&[7.0; 3]), packing(&[0.0; 3])), (None, None, None));
         // A single wrong number: a second look says where.
         assert_eq!(packing(&[1.0, 2.0, 1e60]), said("+0"));
+    }
+
+    #[test]
+    fn numbers_that_are_nothing_beside_the_others_are_counted() {
+        let packing = [Packing::default(), Packing::new(0.0, 7e51, true)];
+        let mut precision = Precision::new(2);
+        for row in 0..30 {
+            let number = if row % 10 == 3 { -999.0 } else if row == 4 { 1e9 } else { f64::from(row) * 1e50 };
+            let packed = packing[1].pack(number);
+            precision.add(0, 1.0, 1.0);
+            precision.add(1, packed, packed as f32);
+        }
+        let found = precision.vanished(&packing);
+        assert_eq!(found, [Vanished { column: 1, count: 4, number: -999.0, times: 3, row: 3 }]);
     }
 
     #[test]

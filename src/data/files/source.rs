@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use crate::data::packing::Packing;
 use crate::error::{Error, Result};
 
 /// Says which columns of a file are read, in which order, from their names (none where the file has none) and their
@@ -39,23 +38,6 @@ pub(in crate::data) fn narrow(value: f64) -> Result<f32, String> {
         Err("the value is infinite".into())
     } else {
         Err(format!("{value:e} is too large for a 32-bit float"))
-    }
-}
-
-/// A number as it is packed, exactly and as `f32`, or what is wrong with it.
-pub(super) fn narrow_packed(number: f64, packing: &Packing) -> Result<(f64, f32), String> {
-    if packing.is_none() {
-        return Ok((number, narrow(number)?));
-    }
-    let packed = packing.pack(number);
-    match narrow(packed) {
-        Ok(value) => Ok((packed, value)),
-        Err(what) if number.is_finite() && packed.is_infinite() | what.contains("too large") => Err(format!(
-            "{number:e} is too far from the numbers of this column, which are taken {}; leave the row out, name it \
-                 in data.missing if it stands for a missing value, or take the logarithm of the column",
-            packing.how()
-        )),
-        Err(what) => Err(what),
     }
 }
 

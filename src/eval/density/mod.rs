@@ -52,6 +52,9 @@ pub(crate) struct Density {
     pub gaussian: Option<Below>,
     /// Samples against the training rows, where those are known.
     pub samples: Option<Samples>,
+    /// Whether the couplings of the model are affine, whose stretching has a bound that is a setting.
+    #[serde(default)]
+    pub is_affine: bool,
 }
 
 /// Mean, median and ends of some numbers.
@@ -143,6 +146,7 @@ impl Density {
             middle,
             gaussian: None,
             samples: None,
+            is_affine: false,
         }
     }
 

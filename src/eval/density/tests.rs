@@ -154,6 +154,10 @@ fn samples_are_held_against_the_range() {
         "{warnings:?}"
     );
     assert!(density.in_words().last().unwrap().contains("in `b`"));
+    // What helps depends on the couplings.
+    assert!(!warnings[0].contains("model.") && warnings[0].contains("train.lr"), "{warnings:?}");
+    let affine = Density { is_affine: true, ..density.clone() };
+    assert!(affine.warnings()[0].contains("model.max_log_scale"), "{:?}", affine.warnings());
     // Only what is no number.
     let mut none = Samples::default();
     none.add(&training, &[f32::INFINITY], [1, 1]);

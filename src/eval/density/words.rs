@@ -1,5 +1,7 @@
 //! What there is to tell of densities, in words.
 
+use crate::counted::{are, counted, have};
+
 use super::{ASTRONOMICAL, BELOW, BEYOND, BROKEN, Below, Density, SHARE, Samples};
 
 impl Density {
@@ -46,8 +48,9 @@ impl Density {
     /// What is wrong, if anything is, and what to do. Rows that are no numbers are told by
     /// [`Density::of_not_finite`].
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let below = self.gaussian.as_ref().and_then(|below| below.warning(&self.of));
-        let samples = self.samples.as_ref().and_then(Samples::warning);
+        let remedy = self.remedy();
+        let below = self.gaussian.as_ref().and_then(|below| below.warning(&self.of, &remedy));
+        let samples = self.samples.as_ref().and_then(|samples| samples.warning(&remedy));
         below.into_iter().chain(samples).collect()
     }
 
@@ -56,49 +59,64 @@ impl Density {
         let first = self.worst.first()?;
         (self.not_finite > 0).then(|| {
             format!(
-                "{} of {} {} have a log-density that is no finite number; one is row {}: {REMEDY}",
-                self.not_finite, self.rows, self.of, first.row
+                "{} of {} {} {} a log-density that is no finite number; one is row {}: {}",
+                self.not_finite,
+                self.rows,
+                self.of,
+                have(self.not_finite),
+                first.row,
+                self.remedy()
             )
         })
     }
-}
 
-/// What to do about a model that is wrong in few places.
-const REMEDY: &str = "do not compute with this model's densities before that is solved; train again with a lower \
-    train.lr, a smaller model.slope (at least 1), more rows or another --seed, and see that columns with a limit have \
-    their bound (columns.NAME.lower) and columns of extreme values a better unit (their logarithm)";
+    /// What to do about a model that is wrong in few places.
+    fn remedy(&self) -> String {
+        // What a spline does has its bounds: it is the identity beyond its box.
+        let bound = if self.is_affine { " a smaller model.max_log_scale," } else { "" };
+        format!(
+            "do not compute with this model's densities before that is solved; train again with a lower train.lr,{bound} more \
+             rows or another --seed, and see that columns with a limit have their bound (columns.NAME.lower) and columns \
+             of extreme values a better unit (their logarithm)"
+        )
+    }
+}
 
 impl Below {
     fn in_words(&self) -> String {
         let (side, median) = if self.median < 0.0 { ("below", -self.median) } else { ("above", self.median) };
         format!(
-            "{} of {} rows ({}) are more than {BELOW} nats below a Gaussian fitted to the training rows; the median row is {} \
+            "{} of {} ({}) {} more than {BELOW} nats below a Gaussian fitted to the training rows; the median row is {} \
              {side} it",
             self.below,
-            self.rows,
+            counted(self.rows, "row"),
             percent(self.below, self.rows),
+            are(self.below),
             number(median, 2)
         )
     }
 
-    fn warning(&self, of: &str) -> Option<String> {
+    fn warning(&self, of: &str, remedy: &str) -> Option<String> {
         let furthest = self.furthest?;
         let low = format!("row {}, {} nats below", furthest.row, number(-furthest.log_prob, 1));
         if self.broken > 0 {
             return Some(format!(
-                "the density is broken: {} of {} {of} are more than {BROKEN} nats below a Gaussian fitted to the training \
-                 rows ({low}). Unless these rows are unlike those of the training: {REMEDY}",
-                self.broken, self.rows
+                "the density is broken: {} of {} {of} {} more than {BROKEN} nats below a Gaussian fitted to the training \
+                 rows ({low}). Unless these rows are unlike those of the training: {remedy}",
+                self.broken,
+                self.rows,
+                are(self.broken)
             ));
         }
         (self.below as f64 > SHARE * self.rows as f64).then(|| {
             format!(
-                "{} of {} {of} ({}) are more than {BELOW} nats below a Gaussian fitted to the training rows (the worst: {low}), \
+                "{} of {} {of} ({}) {} more than {BELOW} nats below a Gaussian fitted to the training rows (the worst: {low}), \
                  and chance allows 1 in 22000: the model is wrong there, or has too few rows, epochs or blocks; look at \
                  these rows, and compare with another --seed",
                 self.below,
                 self.rows,
-                percent(self.below, self.rows)
+                percent(self.below, self.rows),
+                are(self.below)
             )
         })
     }
@@ -108,30 +126,33 @@ impl Samples {
     fn in_words(&self) -> String {
         let broken = match self.not_finite {
             0 => String::new(),
+            1 => ", 1 is no finite number".into(),
             n => format!(", {n} are no finite numbers"),
         };
         format!(
-            "{} of {} samples are more than {BEYOND} times as far out as the training rows{broken}; the farthest is {} times \
-             as far, in `{}`",
+            "{} of {} {} more than {BEYOND} times as far out as the training rows{broken}; the farthest is {} times as \
+             far, in `{}`",
             self.beyond,
-            self.drawn,
+            counted(self.drawn, "sample"),
+            are(self.beyond),
             number(self.farthest, 2),
             self.name
         )
     }
 
-    fn warning(&self) -> Option<String> {
+    fn warning(&self, remedy: &str) -> Option<String> {
         let bad = self.beyond + self.not_finite;
         (bad > 0).then(|| {
             format!(
-                "{bad} of {} samples ({}) are no numbers, or more than {BEYOND} times as far out as the training rows (the \
+                "{bad} of {} samples ({}) {}, or more than {BEYOND} times as far out as the training rows (the \
                  farthest {} times as far, in `{}`): means and deviations of samples are worth nothing before such rows \
                  are left out; {}",
                 self.drawn,
                 percent(bad, self.drawn),
+                if bad == 1 { "is no number" } else { "are no numbers" },
                 number(self.farthest, 1),
                 self.name,
-                if self.fails() { REMEDY } else { "see whether the column has so long a tail" }
+                if self.fails() { remedy } else { "see whether the column has so long a tail" }
             )
         })
     }

@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// Every file that there may be, from the run folder.
 pub(super) const FILES: [&str; 2] = [jsonl::FILE, tensorboard::FILE];
 
+/// The folder of those that are in one.
+pub(super) const FOLDER: &str = tensorboard::FOLDER;
+
 /// The files of a run, open for appending.
 pub(super) struct LogFiles(Vec<LogFile>);
 

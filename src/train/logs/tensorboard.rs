@@ -13,6 +13,8 @@
 use super::now;
 use crate::train::epoch_report::EpochReport;
 
+/// TensorBoard takes folders.
+pub(super) const FOLDER: &str = "tensorboard";
 /// TensorBoard takes files with `tfevents` in their names. A name that never changes is found again by a resumed run.
 pub(super) const FILE: &str = "tensorboard/events.out.tfevents.0.hintflow";
 

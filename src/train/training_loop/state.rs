@@ -159,7 +159,8 @@ impl TrainingLoop<'_> {
         (self.loss_sum, self.losses, self.least_loss) = (state.loss_sum, state.losses, state.least_loss);
         self.best = state.best.clone();
         self.cooldown = state.cooldown;
-        (self.retries, self.skips, self.went_back) = (state.retries, state.skips, None);
+        (self.retries, self.skips) = (state.retries, state.skips);
+        (self.went_back, self.began_cycle) = (None, None);
         self.remember()?;
         if !state.good.is_empty() {
             self.good = state.good.clone();

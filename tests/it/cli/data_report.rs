@@ -140,6 +140,11 @@ fn logs_for_other_programs_have_every_epoch() {
     // Another training in this folder begins anew, and leaves no log that it does not write.
     place.line(&format!("train table.csv {TRAIN} --out run --force --set train.log=jsonl")).good();
     assert_eq!(place.text("run/metrics.jsonl").lines().count(), 2);
-    assert!(!place.path("run/tensorboard").join(&files[0]).exists());
+    assert!(!place.path("run/tensorboard").exists());
+    // What is not its own stays.
+    std::fs::create_dir(place.path("run/tensorboard")).unwrap();
+    place.write("run/tensorboard/mine", "x");
+    place.line(&format!("train table.csv {TRAIN} --out run --force")).good();
+    assert_eq!(place.names("run/tensorboard"), ["mine"]);
     place.line("train table.csv --set train.log=wandb --out x").fails(2, &["train.log", "`jsonl` or `tensorboard`"]);
 }

@@ -69,6 +69,24 @@ fn weights_of_samples_are_seen() {
     let dots = |name: &str| svg(&place, name).matches("<circle").count();
     assert_eq!((dots("even"), dots("few")), (400, 100));
     place.line("plot corner bad.csv -o bad.png").fails(1, &["bad.csv", "weight"]);
+    // Weights of any size, and such as hardly differ.
+    let sizes: [(&str, fn(usize) -> f64); 4] = [
+        ("small", |i| if i.is_multiple_of(4) { 1e-50 } else { 1e-90 }),
+        ("wide", |i| if i.is_multiple_of(4) { 1e60 } else { 1e-60 }),
+        ("tiny", |_| 3e-300),
+        ("alike", |i| 0.002_5 * (1.0 + 1e-9 * i as f64)),
+    ];
+    for (name, weight) in sizes {
+        place.write(&format!("{name}.csv"), with(&|i| format!("{:e}", weight(i))));
+        for columns in ["", "--columns a,b"] {
+            place.line(&format!("plot corner {name}.csv {columns} -o {name}.png --force")).good();
+            let expected = if weight(1) == weight(4) || name == "alike" { 400 } else { 100 };
+            assert_eq!(dots(name), expected, "{name} {columns}");
+            assert!(!has(&svg(&place, name), "weight"));
+        }
+    }
+    // Beside a file without weights, in any order.
+    place.line("plot corner a.csv tiny.csv -o both.png").good();
 }
 
 #[test]

@@ -76,6 +76,12 @@ impl Bounds {
         if f64::from(near) < upper { near } else { near.next_down() }
     }
 
+    /// What a number was rounded to; if it lies inside and that does not, the float next to it that does.
+    pub(crate) fn rounded(&self, exact: f64, rounded: f32) -> f32 {
+        let is_moved = !self.holds(rounded.into()) && self.holds(exact) && self.least() <= self.greatest();
+        if is_moved { rounded.clamp(self.least(), self.greatest()) } else { rounded }
+    }
+
     /// To the whole line.
     pub(super) fn map(&self, x: f64) -> f64 {
         match (self.lower, self.upper) {

@@ -14,9 +14,11 @@ mod write;
 
 use std::path::Path;
 
+use super::Reading;
+use super::narrowing::{FarNumber, Narrowed, Narrowing};
 use super::precision::Precision;
-use super::source::{Choice, narrow_packed, open_regular};
-use crate::data::packing::{Packed, Packing, shortened};
+use super::source::{Choice, open_regular};
+use crate::data::packing::{Packed, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -35,52 +37,45 @@ pub(crate) use write::{csv_to, write_csv};
 /// lost as a line of names. Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy
 /// writes them. Empty lines are ignored, cells may be quoted, lines end in LF, CRLF or CR.
 ///
-/// `choice` says which columns are read, `settings` what is not to be found out. A file whose columns turn out to need
+/// `choice` says which columns are read, `how` what is not to be found out. A file whose columns turn out to need
 /// packing is read twice.
-pub(super) fn read_chosen(
-    path: &Path,
-    settings: &TextSettings,
-    packed: Packed<'_>,
-    choice: Choice<'_>,
-) -> Result<Table> {
-    let rows = read_once(path, settings, packed, choice)?;
-    match if rows.looks { rows.precision.needed() } else { None } {
+pub(super) fn read_chosen(path: &Path, how: &Reading<'_>, choice: Choice<'_>) -> Result<Table> {
+    let rows = read_once(path, how, choice)?;
+    match if let Packed::AsNeeded = how.packed { rows.precision.needed() } else { None } {
         None => rows.finish(),
         Some(packing) => {
             drop(rows);
-            read_once(path, settings, Packed::As(&[], &packing), choice)?.telling_packing().finish()
+            let how = Reading { packed: Packed::As(&[], &packing), ..how.clone() };
+            read_once(path, &how, choice)?.telling_packing().finish()
         }
     }
 }
 
-fn read_once<'a>(
-    path: &'a Path,
-    settings: &'a TextSettings,
-    packed: Packed<'a>,
-    choice: Choice<'a>,
-) -> Result<Rows<'a>> {
+fn read_once<'a>(path: &'a Path, how: &'a Reading<'a>, choice: Choice<'a>) -> Result<Rows<'a>> {
+    let (layout, lines) = begin(path, &how.text)?;
+    Rows::new(path, how, layout, choice).read(lines)
+}
+
+/// What a text looks like, and its lines after those of its head.
+fn begin(path: &Path, settings: &TextSettings) -> Result<(Layout, Lines)> {
     let (file, length) = open_regular(path)?;
     if length == 0 {
         return Err(Error::format(path, "the file is empty"));
     }
     let mut lines = Lines::new(file, path)?;
-    let layout = Layout::find(&mut lines, settings)?;
-    Rows::new(path, settings, layout, packed, choice).read(lines)
+    Ok((Layout::find(&mut lines, settings)?, lines))
 }
 
 /// The rows of a table while they are read.
 struct Rows<'a> {
     path: &'a Path,
-    settings: &'a TextSettings,
+    how: &'a Reading<'a>,
     layout: Layout,
     choice: Choice<'a>,
-    packed: Packed<'a>,
-    /// Whether it is to be found out how the columns are packed, so that no number is too large.
-    looks: bool,
     /// Indices of the columns that are read, once they are known.
     chosen: Option<Vec<usize>>,
-    /// How these are packed.
-    packing: Vec<Packing>,
+    /// How their numbers are rounded.
+    ways: Vec<Narrowing>,
     precision: Precision,
     values: Vec<f32>,
     /// The numbers of a row before they are rounded.
@@ -88,34 +83,20 @@ struct Rows<'a> {
     /// Rows of the file so far, those left out too.
     row: usize,
     left_out: usize,
+    /// Numbers that no float holds.
+    far: Vec<FarNumber>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(path: &'a Path, settings: &'a TextSettings, layout: Layout, packed: Packed<'a>, choice: Choice<'a>) -> Self {
-        let (values, precision, packing) = (Vec::new(), Precision::new(0), Vec::new());
-        let looks = matches!(packed, Packed::AsNeeded);
-        let (chosen, exact) = (None, Vec::new());
-        Self {
-            path,
-            settings,
-            layout,
-            choice,
-            packed,
-            looks,
-            chosen,
-            packing,
-            precision,
-            values,
-            exact,
-            row: 0,
-            left_out: 0,
-        }
+    fn new(path: &'a Path, how: &'a Reading<'a>, layout: Layout, choice: Choice<'a>) -> Self {
+        let (values, exact, precision, ways, far) = Default::default();
+        Self { path, how, layout, choice, chosen: None, ways, precision, values, exact, row: 0, left_out: 0, far }
     }
 
     /// Says of each column how it is packed, where it is.
     fn telling_packing(mut self) -> Self {
-        for (&column, packing) in self.chosen.iter().flatten().zip(&self.packing) {
-            self.layout.assumed.extend(packing.note(&label(&self.layout, column)));
+        for (&column, way) in self.chosen.iter().flatten().zip(&self.ways) {
+            self.layout.assumed.extend(way.packing.note(&label(&self.layout, column)));
         }
         self
     }
@@ -148,28 +129,31 @@ impl<'a> Rows<'a> {
         }
         self.choose()?;
         self.exact.clear();
+        let far = self.far.len();
         let (start, chosen) = (self.values.len(), self.chosen.iter().flatten());
         memory::reserve(&mut self.values, chosen.clone().count(), || {
             format!("rows up to {row} of {}", self.path.display())
         })?;
         for (i, &column) in chosen.enumerate() {
             let text = cells[column].text(line);
-            if self.settings.is_missing(&text) {
+            if self.how.text.is_missing(&text) {
                 self.values.truncate(start);
+                self.far.truncate(far);
                 self.left_out += 1;
                 return Ok(());
             }
-            let rounded = number(&text, self.layout.decimal).and_then(|exact| match self.looks {
-                true => Ok((exact, exact as f32)),
-                false => narrow_packed(exact, &self.packing[i]),
-            });
-            let (exact, value) = rounded.map_err(|what| Error::Cell {
+            let number = number(&text, self.layout.decimal);
+            let rounded = number.and_then(|number| Ok((number, self.ways[i].of(number)?)));
+            let (number, Narrowed { exact, value, is_far }) = rounded.map_err(|what| Error::Cell {
                 path: self.path.into(),
                 row,
                 column: column + 1,
                 name: self.layout.name(column),
                 what,
             })?;
+            if is_far {
+                self.far.push(FarNumber { row: row - 1 - self.left_out, column: i, number });
+            }
             self.exact.push(exact);
             self.values.push(value);
         }
@@ -187,8 +171,13 @@ impl<'a> Rows<'a> {
         }
         let names = self.layout.names.as_deref().unwrap_or_default();
         let columns = &self.layout.columns;
-        let values = || (0..columns.len()).filter(|&c| columns[c] == Column::Values).collect();
-        let chosen = (self.choice)(names, columns.len())?.unwrap_or_else(values);
+        let all = || {
+            let (out, others): (Vec<_>, Vec<_>) = (0..columns.len())
+                .filter(|&c| columns[c] == Column::Values)
+                .partition(|&c| self.how.without.is_some_and(|name| names.get(c).is_some_and(|known| known == name)));
+            if others.is_empty() { out } else { others }
+        };
+        let chosen = (self.choice)(names, columns.len())?.unwrap_or_else(all);
         if let Some(column) = chosen.iter().find(|&&column| columns[column] == Column::Ending) {
             let what = format!("column {} has no values: it is behind the separator that ends the lines", column + 1);
             return Err(Error::format(self.path, what));
@@ -200,7 +189,9 @@ impl<'a> Rows<'a> {
         }
         self.precision = Precision::new(chosen.len());
         let name = |i: usize| names.get(chosen[i]).map(String::as_str);
-        self.packing = self.packed.of_columns(name, chosen.len());
+        let numbers: Vec<usize> = chosen.iter().map(|column| column + 1).collect();
+        let Reading { packed, limits, far, .. } = *self.how;
+        self.ways = Narrowing::of_columns(packed, limits, far, name, &numbers);
         self.chosen = Some(chosen);
         Ok(())
     }
@@ -216,7 +207,7 @@ impl<'a> Rows<'a> {
         }
         let chosen = self.chosen.unwrap_or_default();
         // What is packed as a model has it may be nothing beside the model's numbers.
-        if let Packed::No = self.packed {
+        if let Packed::No = self.how.packed {
             self.precision.check(self.path, |i| label(&self.layout, chosen[i]))?;
         }
         let names = chosen.iter().map_while(|&column| self.layout.name(column)).collect();
@@ -224,9 +215,32 @@ impl<'a> Rows<'a> {
         let mut assumed = self.layout.assumed;
         assumed.extend(left_out_note(self.left_out, self.row));
         let table = Table::new(names, chosen.len(), self.values)?;
+        let packing: Vec<_> = self.ways.iter().map(|way| way.packing).collect();
         let table = table.with_coarse(self.precision.coarse()).with_file_numbers(numbers);
-        Ok(table.with_packing(shortened(self.packing)).with_assumed(assumed, self.left_out))
+        let table = table.with_lost(self.precision.vanished(&packing), self.far);
+        Ok(table.with_packing(shortened(packing)).with_assumed(assumed, self.left_out))
     }
+}
+
+/// The numbers of the column of this name, unrounded, if there is one; for those that are reckoned with before they are
+/// rounded.
+#[cfg(feature = "cli")]
+pub(crate) fn exact_column(path: &Path, name: &str, settings: &TextSettings) -> Result<Option<Vec<f64>>> {
+    let (layout, mut lines) = begin(path, settings)?;
+    let Some(column) = layout.names.iter().flatten().position(|known| known == name) else { return Ok(None) };
+    let (mut cells, mut line, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    while lines.next(&mut line)?.is_some() {
+        split(&line, layout.separator, &mut cells);
+        let text = cells.get(column).map(|cell| cell.text(&line)).unwrap_or_default();
+        numbers.push(number(&text, layout.decimal).map_err(|what| Error::Cell {
+            path: path.into(),
+            row: numbers.len() + 1,
+            column: column + 1,
+            name: layout.name(column),
+            what,
+        })?);
+    }
+    Ok(Some(numbers))
 }
 
 /// What to call a column, from 0, in a message.

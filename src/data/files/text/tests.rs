@@ -9,7 +9,7 @@ fn read(text: &str, settings: &TextSettings) -> Result<Table> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.txt");
     std::fs::write(&path, text).unwrap();
-    read_chosen(&path, settings, Packed::No, ALL)
+    read_chosen(&path, &Reading { text: settings.clone(), ..Reading::default() }, ALL)
 }
 
 fn plainly(text: &str) -> Result<Table> {
@@ -170,7 +170,7 @@ fn columns_that_are_not_read_may_hold_anything() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     std::fs::write(&path, "\"\",x,y\n\"1\",0.5,hot\n\"2\",1.5,cold\n").unwrap();
-    let table = read_chosen(&path, &TextSettings::default(), Packed::No, &|names, dim| {
+    let table = read_chosen(&path, &Reading::default(), &|names, dim| {
         assert_eq!((names.len(), dim), (3, 3));
         Ok(Some(vec![1]))
     });
