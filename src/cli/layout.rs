@@ -6,7 +6,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 
 use crate::data::files::Reading;
-use crate::data::files::text::{Decimal, Separator, TextSettings};
+use crate::data::files::text::{Advice, Decimal, Separator, TextSettings};
 use crate::data::packing::Packed;
 
 /// Options of a command that reads text tables. They are of all that it reads; settings of a training have more, see
@@ -31,10 +31,17 @@ impl LayoutArgs {
         self.reading_as(Packed::No)
     }
 
+    /// How a series is read, which has a row for each step.
+    pub(super) fn reading_steps(&self) -> Reading<'static> {
+        let Reading { text, packed } = self.reading();
+        Reading { text: TextSettings { advice: Advice::Steps, ..text }, packed }
+    }
+
     /// How a table is read whose columns are packed like this.
     pub(super) fn reading_as<'a>(&self, packed: Packed<'a>) -> Reading<'a> {
         let Self { header, separator, decimal } = *self;
-        Reading { text: TextSettings { header, separator, decimal, missing: Vec::new() }, packed }
+        let (missing, advice) = (Vec::new(), Advice::Options);
+        Reading { text: TextSettings { header, separator, decimal, missing, advice }, packed }
     }
 }
 

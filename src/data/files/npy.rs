@@ -77,7 +77,7 @@ impl Numbers {
             }
             let (exact, value) = match looks && exact.is_finite() {
                 true => (exact, exact as f32),
-                false => narrow_packed(exact, &packing[place])?,
+                false => narrow_packed(exact, &packing[place], settings.advice)?,
             };
             if is_wide {
                 precision.add(place, exact, value);

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use super::text::Advice;
 use crate::data::packing::Packing;
 use crate::error::{Error, Result};
 
@@ -43,7 +44,7 @@ pub(in crate::data) fn narrow(value: f64) -> Result<f32, String> {
 }
 
 /// A number as it is packed, exactly and as `f32`, or what is wrong with it.
-pub(super) fn narrow_packed(number: f64, packing: &Packing) -> Result<(f64, f32), String> {
+pub(super) fn narrow_packed(number: f64, packing: &Packing, advice: Advice) -> Result<(f64, f32), String> {
     if packing.is_none() {
         return Ok((number, narrow(number)?));
     }
@@ -51,9 +52,9 @@ pub(super) fn narrow_packed(number: f64, packing: &Packing) -> Result<(f64, f32)
     match narrow(packed) {
         Ok(value) => Ok((packed, value)),
         Err(what) if number.is_finite() && packed.is_infinite() | what.contains("too large") => Err(format!(
-            "{number:e} is too far from the numbers of this column, which are taken {}; leave the row out, name it \
-                 in data.missing if it stands for a missing value, or take the logarithm of the column",
-            packing.how()
+            "{number:e} is too far from the numbers of this column, which are taken {}; {}",
+            packing.how(),
+            advice.too_far()
         )),
         Err(what) => Err(what),
     }

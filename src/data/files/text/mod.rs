@@ -25,7 +25,7 @@ use layout::{Column, Layout};
 use lines::Lines;
 pub(in crate::data) use number::number;
 pub(super) use settings::{ALL_MISSING, left_out_note};
-pub(crate) use settings::{Decimal, Separator, TextSettings, usually_missing};
+pub(crate) use settings::{Advice, Decimal, Separator, TextSettings, usually_missing};
 pub(crate) use write::{csv_to, write_csv};
 
 /// Reads a text table.
@@ -159,9 +159,9 @@ impl<'a> Rows<'a> {
                 self.left_out += 1;
                 return Ok(());
             }
-            let rounded = number(&text, self.layout.decimal).and_then(|exact| match self.looks {
+            let rounded = number(&text, self.layout.decimal, self.settings.advice).and_then(|exact| match self.looks {
                 true => Ok((exact, exact as f32)),
-                false => narrow_packed(exact, &self.packing[i]),
+                false => narrow_packed(exact, &self.packing[i], self.settings.advice),
             });
             let (exact, value) = rounded.map_err(|what| Error::Cell {
                 path: self.path.into(),
@@ -194,8 +194,8 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         if let Some(column) = chosen.iter().find(|&&column| names.get(column).is_some_and(String::is_empty)) {
-            let column = column + 1;
-            let what = format!("column {column} has no name; give it one, or leave it out (data.columns)");
+            let (column, without) = (column + 1, self.settings.advice.without_column());
+            let what = format!("column {column} has no name; give it one, or {without}");
             return Err(Error::format(self.path, what));
         }
         self.precision = Precision::new(chosen.len());
