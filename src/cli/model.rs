@@ -247,7 +247,7 @@ fn renamed(error: Error, option: &str) -> Error {
 }
 
 /// Tells what is to be known of how a file was read.
-fn note(table: &Table, path: &Path) {
+pub(super) fn note(table: &Table, path: &Path) {
     table.assumed().iter().for_each(|assumed| tracing::info!("{}: {assumed}", path.display()));
     if let Some(note) = table.coarse_note() {
         tracing::warn!("{}: {note}", path.display());

@@ -306,7 +306,13 @@ impl Data {
     /// What is said of the layout of text tables.
     pub(crate) fn text(&self) -> TextSettings {
         let missing = self.missing.as_ref().map(|missing| missing.0.clone()).unwrap_or_default();
-        TextSettings { header: self.header, separator: self.separator, decimal: self.decimal, missing, advice: Advice::Settings }
+        TextSettings {
+            header: self.header,
+            separator: self.separator,
+            decimal: self.decimal,
+            missing,
+            advice: Advice::Settings,
+        }
     }
 }
 

@@ -26,7 +26,11 @@ pub(super) fn density(values: impl Iterator<Item = (f64, f64)>, axis: Axis, rows
 /// The panel for some densities over one axis, with room above the highest.
 pub(super) fn panel(frame: super::page::Rect, x: Axis, densities: &[Vec<f64>]) -> Panel {
     let highest = densities.iter().flatten().copied().fold(0.0, f64::max);
-    Panel { frame, x, y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false, whole: false } }
+    Panel {
+        frame,
+        x,
+        y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false, whole: false },
+    }
 }
 
 /// Draws a density as steps, its area filled or not.

@@ -272,7 +272,10 @@ mod tests {
         assert_eq!(labels(Axis::linear(-4.6, 4.7), 3), ["−4", "−2", "0", "2", "4"]);
         assert_eq!(labels(Axis::linear(0.0, 50.0), 5), ["0", "10", "20", "30", "40", "50"]);
         assert_eq!(labels(Axis::linear(0.0, 3e6), 4), ["0", "10⁶", "2×10⁶", "3×10⁶"]);
-        assert_eq!(labels(Axis { low: 1e-5, high: 1e-2, log: true, whole: false }, 4), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"]);
+        assert_eq!(
+            labels(Axis { low: 1e-5, high: 1e-2, log: true, whole: false }, 4),
+            ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"]
+        );
         assert_eq!(labels(Axis { low: 0.004, high: 0.03, log: true, whole: false }, 4), ["0.005", "0.01", "0.02"]);
     }
 

@@ -99,3 +99,25 @@ fn draw(page: &mut Page<'_>, frame: Rect, first: u32, track: &Track) {
     let below = [frame.x + frame.w / 2.0, frame.bottom() + 24.0];
     page.text("step", below, Label::new(HPos::Center, VPos::Top));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_marked_by_whole_numbers() {
+        let place = tempfile::tempdir().unwrap();
+        for (first, bands, expected) in
+            [(0, 4, &["0", "1", "2", "3"][..]), (0, 1, &["0"]), (1, 1, &["1"]), (1, 2, &["1", "2"])]
+        {
+            let path = place.path().join("states");
+            // Values far from the numbers of the steps.
+            let track =
+                Track { name: "x".into(), bands: vec![[110.0, 120.0, 130.0, 140.0, 150.0]; bands], ..Track::default() };
+            tracks(&path, first, &[track]).unwrap();
+            let svg = std::fs::read_to_string(path.with_extension("svg")).unwrap();
+            let small = svg.lines().filter(|line| line.parse::<f64>().is_ok_and(|number| number < 100.0));
+            assert_eq!(small.collect::<Vec<_>>(), expected, "{bands} from {first}");
+        }
+    }
+}

@@ -113,8 +113,7 @@ fn without_thousands(text: &str, decimal: Decimal, advice: Advice) -> Option<Str
         }
         return Some(format!("; {name} group its thousands: write {plain}"));
     }
-    let fits =
-        decimal == Decimal::Point && text.contains(',') && text.replacen(',', ".", 1).parse::<f64>().is_ok();
+    let fits = decimal == Decimal::Point && text.contains(',') && text.replacen(',', ".", 1).parse::<f64>().is_ok();
     fits.then(|| format!("; decimals need a point, or all cells of the table a comma ({comma})"))
 }
 
