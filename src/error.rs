@@ -164,6 +164,14 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The flow of a step of a filter could not be trained.
+    #[error("step {step}: {what}")]
+    StepDiverged {
+        /// Step of the filter, counted from 1.
+        step: u32,
+        /// What was seen of it.
+        what: String,
+    },
     /// A long computation was asked to stop, by what it tells its progress to.
     #[error("stopped")]
     Stopped,

@@ -3,18 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use crate::data::Table;
+use crate::data::columns::units::Bounds;
 use crate::data::lotka_volterra::{LotkaVolterra, STEPS};
 use crate::engine::Engine;
 use crate::filter::external::{Command, Format};
 use crate::filter::run::{
     self, ColumnSettings, MethodSettings, Options, Outcome, Series, Settings, SystemSettings, timeout,
 };
+use crate::filter::simulated::outside;
+use crate::filter::update::Update;
 use crate::filter::{Draws, HintSettings, Method};
+use crate::train::folder::RunFolder;
 use crate::{Error, Overwrite, Result};
 use clap::{Args, ValueEnum};
 
 use super::device::DeviceArgs;
 use super::layout::LayoutArgs;
+use super::model::note;
 use super::simulate::{Begin, Noises};
 use super::{Done, filter_progress::Shown, interrupt, output};
 
@@ -184,8 +189,8 @@ impl Filter {
         shown.finish();
         let Outcome { folder, finished, rows } = match outcome {
             Err(Error::Stopped) => return Ok(interrupt::EXIT_CODE),
-            // A step that failed leaves what can be gone on with.
-            Err(error @ (Error::Simulator { .. } | Error::Diverged { .. })) => {
+            // A step that failed leaves what can be gone on with. The settings of a flow stay as they are.
+            Err(error @ (Error::Simulator { .. } | Error::Io { .. })) => {
                 if let Some(folder) = shown.folder() {
                     tracing::warn!("go on, after that is mended, with: hintflow filter --resume {}", folder.display());
                 }
@@ -204,10 +209,13 @@ impl Filter {
 
     fn begin(&self, engine: &Engine, options: Options<'_>, shown: &mut Shown) -> Result<Outcome> {
         let method = MethodSettings::from(&self.method()?);
+        if let Some(out) = options.out {
+            RunFolder::check(out, options.overwrite)?;
+        }
         // Before anything is simulated.
         let update = method.method().update()?;
         let (system, start, series) = match &self.simulator {
-            Some(command) => self.own(command, update.members())?,
+            Some(command) => self.own(command, &*update)?,
             None => self.built_in()?,
         };
         let settings = Settings { version: env!("CARGO_PKG_VERSION").into(), seed: self.seed, method, system };
@@ -243,8 +251,10 @@ impl Filter {
             Name::Enkf => Method::ensemble_kalman(self.samples.unwrap_or(64_000)),
             Name::Particle => Method::particle(self.samples.unwrap_or(1_000_000)),
         };
+        let name = self.method.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         method.update().map(|_| method).map_err(|error| match error {
-            Error::Argument { name, what } => Error::config(format!("--{name}"), what),
+            // Of the number of rows, by whatever name.
+            Error::Argument { what, .. } => Error::config("--samples", format!("{what}, with --method {name}")),
             other => other,
         })
     }
@@ -253,52 +263,105 @@ impl Filter {
         let system = self.noises.system()?;
         let LotkaVolterra { process_noise, observation_noise } = system;
         let series = match &self.observations {
-            Some(path) => self.given(path)?,
+            Some(path) => {
+                let observations = self.steps_of(path, "an observation", &LotkaVolterra::observation_names(), true)?;
+                self.with_truth(observations, path, &LotkaVolterra::names(), true)?
+            }
             None => {
                 let (truth, observations) =
                     system.series(self.steps, self.seed, self.start.into()).map_err(|error| match error {
                         Error::Argument { what, .. } => Error::config("--steps", what),
                         other => other,
                     })?;
-                Series { observations, truth: Some(truth) }
+                Series::new(observations, Some(truth))
             }
         };
         Ok((SystemSettings::LotkaVolterra { process_noise, observation_noise }, Vec::new(), series))
     }
 
-    /// Observations, and the truth, from files.
-    fn given(&self, path: &Path) -> Result<Series> {
-        let read = |path: &Path| Table::read_with(path, &self.layout.reading());
-        Ok(Series { observations: read(path)?, truth: self.truth.as_deref().map(read).transpose()? })
+    /// A table with a row for each step, and columns of these names: by name if it has all of them, else in their order,
+    /// which is told if its names are others and these are not our own.
+    fn steps_of(&self, path: &Path, of: &str, names: &[String], are_known: bool) -> Result<Table> {
+        let (table, in_file) = Table::read_named(path, names, &self.layout.reading_steps())?;
+        note(&table, path);
+        let list = |names: &[String]| names.join(", ");
+        if table.dim() != names.len() {
+            let own = if in_file.is_empty() { String::new() } else { format!(" ({})", list(&in_file)) };
+            let what = format!("has {} columns{own}; {of} has {} ({})", table.dim(), names.len(), list(names));
+            return Err(Error::format(path, what));
+        }
+        if in_file.is_empty() || in_file == names {
+            return Ok(table);
+        }
+        let path = path.display();
+        if table.columns() == names {
+            tracing::info!("{path}: of its columns ({}), {} are taken by name", list(&in_file), list(names));
+        } else if are_known {
+            tracing::warn!(
+                "{path}: its columns ({}) are taken for {}, in this order, as not all names are these",
+                list(&in_file),
+                list(names)
+            );
+        }
+        Ok(table)
+    }
+
+    /// A series, with the truth if it was given.
+    fn with_truth(&self, observations: Table, path: &Path, names: &[String], are_known: bool) -> Result<Series> {
+        let truth = self.truth.as_deref().map(|truth| self.steps_of(truth, "a state", names, are_known)).transpose()?;
+        Ok(Series::new(observations, truth).of_files(path, self.truth.as_deref().unwrap_or(path)))
     }
 
     /// A system behind a command, with states at the beginning.
-    fn own(&self, command: &str, members: usize) -> Result<(SystemSettings, Vec<f32>, Series)> {
+    fn own(&self, command: &str, update: &dyn Update) -> Result<(SystemSettings, Vec<f32>, Series)> {
         // `clap` asks for both.
         let path = self.observations.as_deref().unwrap_or(Path::new(""));
-        let series = self.given(path)?;
+        let observations = Table::read_with(path, &self.layout.reading_steps())?;
+        note(&observations, path);
         let format = Format::from(self.format);
         if matches!(self.method, Name::Particle) {
             let what = "weighs states by their likelihood, which a simulator does not know; take hint or enkf";
             return Err(Error::config("--method particle", what));
         }
-        let (start, columns, names) = match &self.initial {
+        let (start, columns, are_known) = match &self.initial {
             Some(path) => {
-                let table = Table::read_with(path, &self.layout.reading())?;
-                let (columns, names) = (table.dim(), table.columns().to_vec());
-                (table.into_values(), columns, names)
+                let (table, columns) = self.begin_with(path)?;
+                inside(&table, path, &columns, update.takes_bounds())?;
+                let are_known = !self.names.is_empty() || !table.columns().is_empty();
+                (table.into_values(), columns, are_known)
             }
             None => {
                 let timeout = timeout(self.timeout)?;
                 let command = Command { text: command.into(), format, timeout, stop: &interrupt::STOP };
-                let (start, columns) = command.start(Draws::of_ensemble(self.seed, 0), members)?;
-                (start, columns, Vec::new())
+                let (start, count) = command.start(Draws::of_ensemble(self.seed, 0), update.members())?;
+                (start, self.columns(count, Vec::new())?, !self.names.is_empty())
             }
         };
-        let columns = self.columns(columns, names)?;
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let series = self.with_truth(observations, path, &names, are_known)?;
         let (command, timeout_s) = (command.to_owned(), self.timeout);
         let observations = series.observations.dim();
         Ok((SystemSettings::Command { command, format, timeout_s, columns, observations }, start, series))
+    }
+
+    /// States at the beginning from a file, in the order of `--names` if it has all of these.
+    fn begin_with(&self, path: &Path) -> Result<(Table, Vec<ColumnSettings>)> {
+        let table = Table::read_with(path, &self.layout.reading())?;
+        note(&table, path);
+        let columns = self.columns(table.dim(), table.columns().to_vec())?;
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        if table.columns().is_empty() || table.columns() == names {
+            return Ok((table, columns));
+        }
+        if names.iter().all(|name| table.columns().contains(name)) {
+            return Ok((table.select(&names)?, columns));
+        }
+        let (path, own) = (path.display(), table.columns().join(", "));
+        tracing::warn!(
+            "{path}: its columns ({own}) are taken for those of --names, {}, in this order",
+            names.join(", ")
+        );
+        Ok((table, columns))
     }
 
     /// Names and bounds of the columns of the state.
@@ -332,4 +395,18 @@ impl Filter {
         }
         Ok(columns)
     }
+}
+
+/// Whether states at the beginning are inside of the bounds of their columns, or on them if they may be.
+fn inside(table: &Table, path: &Path, columns: &[ColumnSettings], on_bounds: bool) -> Result<()> {
+    let bounds: Vec<_> = columns.iter().map(|c| Bounds { lower: c.lower, upper: c.upper }).collect();
+    let Some((place, must_be)) = outside(table.values(), &bounds, on_bounds) else { return Ok(()) };
+    let (row, column) = (place / columns.len(), place % columns.len());
+    Err(Error::Cell {
+        path: path.into(),
+        row: row + 1,
+        column: table.file_numbers()[column],
+        name: Some(columns[column].name.clone()),
+        what: format!("{} must be {must_be}, as --lower and --upper say", table.values()[place]),
+    })
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 
+use crate::data::files::Advice;
 use crate::data::files::Reading;
 use crate::data::files::text::{Decimal, Separator, TextSettings};
 use crate::data::packing::Packed;
@@ -31,6 +32,12 @@ impl LayoutArgs {
         self.reading_as(Packed::No)
     }
 
+    /// How a series is read, which has a row for each step.
+    pub(super) fn reading_steps(&self) -> Reading<'static> {
+        let reading = self.reading();
+        Reading { text: TextSettings { advice: Advice::Steps, ..reading.text }, ..reading }
+    }
+
     /// How a table is read whose columns are packed like this.
     pub(super) fn reading_as<'a>(&self, packed: Packed<'a>) -> Reading<'a> {
         Reading { text: self.text(), packed, ..Reading::default() }
@@ -39,7 +46,7 @@ impl LayoutArgs {
     /// What is said of text tables.
     pub(super) fn text(&self) -> TextSettings {
         let Self { header, separator, decimal } = *self;
-        TextSettings { header, separator, decimal, missing: Vec::new() }
+        TextSettings { header, separator, decimal, missing: Vec::new(), advice: Advice::Options }
     }
 }
 

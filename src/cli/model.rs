@@ -267,7 +267,7 @@ fn renamed(error: Error, option: &str) -> Error {
 }
 
 /// Tells what is to be known of how a file was read.
-fn note(table: &Table, path: &Path) {
+pub(super) fn note(table: &Table, path: &Path) {
     table.assumed().iter().for_each(|assumed| tracing::info!("{}: {assumed}", path.display()));
     for note in table.coarse_note().into_iter().chain(table.vanished_note().map(|(_, note)| note)) {
         tracing::warn!("{}: {note}", path.display());
@@ -290,7 +290,7 @@ pub(super) fn inside(units: &Units, table: &Table, path: &Path) -> Result<()> {
 
 /// Observations that a posterior of the model predicts: they may lie beyond its bounds.
 pub(super) fn predictions(flow: &Flow, path: &Path, layout: &LayoutArgs) -> Result<Table> {
-    table_of_conditions(flow, path, layout)
+    table_of_conditions(flow, path, layout, Far::default())
 }
 
 /// Samples that are compared with those of a model.

@@ -6,7 +6,7 @@ use crate::Error;
 pub(super) fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Config { .. } | Error::UnknownKey { .. } | Error::Argument { .. } | Error::WrongKind { .. } => 2,
-        Error::Diverged { .. } => 3,
+        Error::Diverged { .. } | Error::StepDiverged { .. } => 3,
         Error::Device { .. }
         | Error::DeviceLost { .. }
         | Error::NoAdapter { .. }
@@ -32,6 +32,10 @@ pub(super) fn remedy(error: &Error) -> Option<String> {
         Error::CheckFailed { .. } => {
             "look for a newer driver or choose another --device (if this is the CPU engine, it is a \
                                       mistake in hintflow)"
+                .into()
+        }
+        Error::StepDiverged { .. } => {
+            "begin the filter anew with a lower learning rate, as with --set train.lr=0.001, or with more --samples"
                 .into()
         }
         Error::Diverged { checkpoint, .. } => {

@@ -30,6 +30,7 @@ pub(crate) use preset::Preset;
 pub(crate) use validate::MOST_THREADS;
 
 use crate::data::columns::units::ColumnSetting;
+use crate::data::files::Advice;
 use crate::data::files::text::{Decimal, Separator, TextSettings};
 use crate::data::shapes::lens::Outline;
 use crate::error::Result;
@@ -307,7 +308,13 @@ impl Data {
     /// What is said of the layout of text tables.
     pub(crate) fn text(&self) -> TextSettings {
         let missing = self.missing.as_ref().map(|missing| missing.0.clone()).unwrap_or_default();
-        TextSettings { header: self.header, separator: self.separator, decimal: self.decimal, missing }
+        TextSettings {
+            header: self.header,
+            separator: self.separator,
+            decimal: self.decimal,
+            missing,
+            advice: Advice::Settings,
+        }
     }
 }
 

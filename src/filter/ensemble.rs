@@ -1,6 +1,7 @@
 //! A filter in memory.
 
 use super::method::Method;
+use super::simulated::{bounds_of, label};
 use super::system::System;
 use super::update::{Moment, Step, Update, start};
 use crate::engine::Engine;
@@ -29,12 +30,12 @@ impl<'a> Filter<'a> {
     /// Draws the states at time 0.
     ///
     /// # Errors
-    /// [`Error::Argument`], [`Error::Config`] or [`Error::UnknownKey`] if a setting of the method is out of range,
-    /// [`Error::Simulator`] if the system gives what is no number, and its own errors.
+    /// [`Error::Argument`], [`Error::Config`] or [`Error::UnknownKey`] if a setting of the method or a bound is out of
+    /// range, [`Error::Simulator`] if the system gives what is no number, or outside of its bounds, and its own errors.
     pub fn new(system: &'a dyn System, method: Method, engine: &Engine, seed: u64) -> Result<Self> {
         let update = method.update()?;
         check(system)?;
-        let states = start(system, update.members(), seed, update.stream())?;
+        let states = start(system, &*update, seed)?;
         Ok(Self { system, update, engine: engine.clone(), seed, step: 0, states })
     }
 
@@ -42,12 +43,13 @@ impl<'a> Filter<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::NotFinite`] if the observation is none of this system, [`Error::Simulator`] naming
-    /// step and row if the system gives what is no number, [`Error::Argument`] if the method needs a likelihood that it
-    /// does not know, [`Error::Diverged`] if a flow cannot be trained. The filter is then where it was before.
+    /// step and row if the system gives what is no number, or outside of its bounds, and if no particle can have given
+    /// the observation, [`Error::Argument`] if the method needs a likelihood that the system does not know,
+    /// [`Error::StepDiverged`] if a flow cannot be trained. The filter is then where it was before.
     pub fn step(&mut self, observed: &[f32]) -> Result<Step> {
         check_observed(self.system, observed)?;
         let (system, engine, step) = (self.system, &self.engine, self.step + 1);
-        let at = Moment { system, engine, step, seed: self.seed };
+        let at = Moment { system, engine, step, seed: self.seed, names: &[] };
         let (states, report) = self.update.update(&at, &self.states, observed, &mut ())?;
         (self.states, self.step) = (states, step);
         Ok(report)
@@ -61,10 +63,18 @@ impl<'a> Filter<'a> {
 
 /// Whether a system can be filtered.
 pub(crate) fn check(system: &dyn System) -> Result<()> {
-    match [("state", system.state_columns()), ("observation", system.observation_columns())].map(|(of, n)| (of, n == 0))
-    {
-        [(_, false), (_, false)] => Ok(()),
-        [(of, true), _] | [_, (of, true)] => Err(Error::argument("system", format!("has no column of the {of}"))),
+    for (of, columns) in [("state", system.state_columns()), ("observation", system.observation_columns())] {
+        if columns == 0 {
+            return Err(Error::argument("system", format!("has no column of the {of}")));
+        }
+    }
+    let names = system.state_names();
+    let mistakes = bounds_of(system).into_iter().enumerate();
+    match mistakes.map(|(column, bounds)| (column, bounds.mistake())).find(|(_, mistake)| mistake.is_some()) {
+        Some((column, Some(mistake))) => {
+            Err(Error::argument("bounds", format!("{}: {mistake}", label(&names, column))))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,9 @@
 //! posterior needs no likelihood and no functional form of the prior, only simulations. An INN can take the place of the
 //! flow, as it does in the paper for comparison.
 
+use super::simulated::{beyond, unusual};
 use super::system::Draws;
+use super::trained::{are_near, diverged, has_learned};
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::config::{Config, Layers};
 use crate::data::columns::units::Gains;
@@ -70,6 +72,9 @@ pub(crate) const QUICK: [&str; 3] = ["model.budget=100000", "train.epochs=20", "
 /// Simulations of a step of a quick filter.
 pub(crate) const QUICK_ROWS: usize = 16_000;
 
+/// Least simulations of a step: of fewer no flow learns anything.
+pub(crate) const LEAST_ROWS: usize = 100;
+
 /// Simulations of a step in the paper.
 pub(crate) const PAPER_ROWS: usize = 64_000;
 
@@ -132,14 +137,7 @@ impl Hint {
                 data = data.bounds(column, lower, upper);
             }
         }
-        data.build().map_err(|error| match error {
-            Error::Argument { name, what } if name == "bounds" => Error::Simulator {
-                step: at.step,
-                row: None,
-                what: format!("the next states leave their bounds: {what}"),
-            },
-            other => other,
-        })
+        data.build()
     }
 
     /// The flow of a step, with the weights of the step before if it begins with them.
@@ -170,7 +168,12 @@ impl Update for Hint {
     }
 
     fn members(&self) -> usize {
-        self.rows + self.validation
+        self.rows.saturating_add(self.validation)
+    }
+
+    /// A flow sees the logarithm of the distance from a bound.
+    fn takes_bounds(&self) -> bool {
+        false
     }
 
     fn update(
@@ -182,46 +185,39 @@ impl Update for Hint {
     ) -> Result<(Vec<f32>, Step)> {
         let (n, c) = (at.system.state_columns(), at.system.observation_columns());
         let members = prior.len() / n;
-        let (states, seen) = match keeper.rows()? {
+        let (states, seen) = match keeper.rows((members, c + n))? {
             Some(rows) => {
                 let (seen, states): (Vec<_>, Vec<_>) = rows.chunks_exact(c + n).map(|row| row.split_at(c)).unzip();
                 (states.concat(), seen.concat())
             }
             None => {
-                let (states, seen) = forecast(at, self.stream(), prior, true)?;
+                let (states, seen) = forecast(self, at, prior)?;
                 keeper.keep_rows(&side_by_side(&seen, &states, members), c + n)?;
                 (states, seen)
             }
         };
+        let beyond = beyond(at, observed, &seen, keeper);
         // Weights, order and noise differ from step to step.
         self.config.train.seed = Draws::new(at.seed, self.stream(), at.step).seed();
         let data = self.data(at, &states, &seen)?;
         let flow = self.flow(at, &data)?;
-        let kept = self.train(&flow, &data, keeper)?;
+        let kept = self.train(at.step, &flow, &data, keeper)?;
+        let posterior = flow.given(observed)?.numbered_from(at.step).sample(members, at.seed)?;
+        are_near(at, observed, (&posterior, &states), beyond, keeper)?;
         density::remember(&flow, &data, self.config.train.noise)?;
         keeper.keep_flow(&flow)?;
-        let posterior = flow.given(observed)?.numbered_from(at.step).sample(members, at.seed)?;
-        if let Some(place) = posterior.iter().position(|v| !v.is_finite()) {
-            let what = format!(
-                "the flow draws {} for column {} of sample {}: its training came to no good end; try a smaller train.lr",
-                posterior[place],
-                place % n + 1,
-                place / n + 1
-            );
-            return Err(Error::Simulator { step: at.step, row: None, what });
-        }
         let log_evidence = match flow.spec().kind {
             Kind::Hint => Some(f64::from(flow.joint()?.log_evidence(observed)?[0])),
             _ => None,
         };
         let usual = log_evidence.and_then(|evidence| Some(flow.evidence()?.share_below(evidence)));
+        unusual(usual, beyond, keeper);
         self.weights = Some(flow.to_file()?.weights);
         let simulations = members as u64;
         let (epochs, validation_loss) = (Some(kept.epochs), kept.test_loss);
-        Ok((
-            posterior,
-            Step { step: at.step, simulations, log_evidence, usual, epochs, validation_loss, ..Step::default() },
-        ))
+        let (step, beyond, effective) = (at.step, Some(beyond), None);
+        let report = Step { step, simulations, log_evidence, effective, usual, beyond, epochs, validation_loss };
+        Ok((posterior, report))
     }
 
     fn begin_from(&mut self, weights: Vec<f32>) {
@@ -231,19 +227,26 @@ impl Update for Hint {
 
 impl Hint {
     /// Trains the flow, or goes on with its training, and leaves in it the model that is kept.
-    fn train(&self, flow: &Flow, data: &Dataset, keeper: &mut dyn Keeper) -> Result<Kept> {
+    fn train(&self, step: u32, flow: &Flow, data: &Dataset, keeper: &mut dyn Keeper) -> Result<Kept> {
         let Config { model, train, .. } = &self.config;
         let mut steps = TrainingLoop::new(flow, data.resolve(train, model.kind, model.coupling)?, data)?;
+        let before = steps.score()?.map(|(loss, _)| loss);
         if let Some(state) = keeper.state(flow, data)? {
             steps.restore(&state)?;
         }
+        let of_step = |error| match error {
+            Error::Diverged { step: at, loss, .. } => {
+                diverged(step, format_args!("the loss became {loss} at its step {at}"))
+            }
+            other => other,
+        };
         while !steps.is_done() {
-            if steps.step()? {
+            if steps.step().map_err(of_step)? {
                 keeper.progress(&steps.progress());
             }
             let ended = steps.at_epoch_end();
             if ended {
-                let report = steps.finish_epoch()?;
+                let report = steps.finish_epoch().map_err(of_step)?;
                 keeper.epoch(&report, &steps.progress());
             }
             if let Some(text) = steps.went_back() {
@@ -257,7 +260,9 @@ impl Hint {
                 return Err(Error::Stopped);
             }
         }
-        steps.finish()
+        let kept = steps.finish()?;
+        has_learned(step, before, kept.test_loss, data.dim + data.cond_dim)?;
+        Ok(kept)
     }
 }
 

@@ -2,6 +2,7 @@
 //! the line that the ensemble's covariance draws from its own simulated observation to the one made. It needs no
 //! likelihood, is exact for large ensembles of linear-Gaussian systems, and knows no other posterior than that.
 
+use super::simulated::{beyond, label, listed};
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::error::{Error, Result};
 
@@ -28,14 +29,12 @@ impl Update for EnsembleKalman {
         at: &Moment<'_>,
         prior: &[f32],
         observed: &[f32],
-        _: &mut dyn Keeper,
+        keeper: &mut dyn Keeper,
     ) -> Result<(Vec<f32>, Step)> {
         let (n, c) = (at.system.state_columns(), at.system.observation_columns());
-        let (mut states, seen) = forecast(at, self.stream(), prior, true)?;
+        let (mut states, seen) = forecast(self, at, prior)?;
         let rows = states.len() / n;
-        if rows < 2 {
-            return Err(Error::argument("members", format!("is {rows}; an ensemble has at least 2")));
-        }
+        let beyond = beyond(at, observed, &seen, keeper);
         let [mean_x, mean_y] = [means(&states, n), means(&seen, c)];
         // Of [y, x] with y: the noise of observations is in those that were simulated.
         let with_y = |rows| covariance(rows, (&seen, c, &mean_y));
@@ -49,6 +48,15 @@ impl Update for EnsembleKalman {
                 *x = (f64::from(*x) + moved) as f32;
             }
         }
+        if let Some(place) = states.iter().position(|x| !x.is_finite()) {
+            let what = format!(
+                "the observation {} moves {} of this member to {}",
+                listed(observed),
+                label(&at.system.state_names(), place % n),
+                states[place]
+            );
+            return Err(Error::Simulator { step: at.step, row: Some(place / n + 1), what });
+        }
         // The line does not know where states end.
         for (column, (lower, upper)) in (0..n).map(|column| at.system.bounds(column)).enumerate() {
             let (lower, upper) = (lower.map_or(f32::MIN, |v| v as f32), upper.map_or(f32::MAX, |v| v as f32));
@@ -56,7 +64,10 @@ impl Update for EnsembleKalman {
         }
         let deviation = observed.iter().zip(&mean_y).map(|(y, mean)| f64::from(*y) - mean).collect();
         let log_evidence = Some(factor.log_normal(deviation));
-        Ok((states, Step { step: at.step, simulations: rows as u64, log_evidence, ..Step::default() }))
+        Ok((
+            states,
+            Step { step: at.step, simulations: rows as u64, log_evidence, beyond: Some(beyond), ..Step::default() },
+        ))
     }
 }
 

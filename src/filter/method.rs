@@ -24,7 +24,7 @@ pub enum Method {
     },
     /// The bootstrap particle filter, which needs a likelihood.
     Particle {
-        /// Number of particles.
+        /// Number of particles, at least 2.
         particles: usize,
     },
 }
@@ -58,9 +58,13 @@ impl Method {
             Self::EnsembleKalman { members } => Box::new(EnsembleKalman { members: *members }),
             Self::Particle { particles } => Box::new(Particles { particles: *particles }),
         };
-        let rows = update.members();
-        if rows == 0 || u32::try_from(rows).is_err() {
-            return Err(Error::argument("samples", format!("is {rows}, must be from 1 to 4294967295")));
+        let (name, rows, least) = match self {
+            Self::Hint(settings) | Self::Inn(settings) => ("rows", settings.rows, hint::LEAST_ROWS),
+            Self::EnsembleKalman { members } => ("members", *members, 2),
+            Self::Particle { particles } => ("particles", *particles, 2),
+        };
+        if rows < least || u32::try_from(update.members()).is_err() {
+            return Err(Error::argument(name, format!("is {rows}, must be at least {least} and less than 2^32")));
         }
         Ok(update)
     }
@@ -93,7 +97,7 @@ impl HintSettings {
         Self { quick: true, ..Self::default().rows(hint::QUICK_ROWS) }
     }
 
-    /// Simulations that a step is trained on; a sixteenth more judge the training.
+    /// Simulations that a step is trained on, at least 100; a sixteenth more judge the training.
     pub fn rows(self, rows: usize) -> Self {
         Self { rows, validation: rows / 16, ..self }
     }
@@ -144,5 +148,21 @@ mod tests {
         assert_eq!((train.epochs, train.batch, train.lr, train.lr_final), (50, Some(500), 0.01, 0.001));
         assert_eq!(HintSettings::default().rows(100).config(Kind::Hint).unwrap().train.batch, Some(100));
         assert!(HintSettings::default().set("train.seed", 3).config(Kind::Hint).is_err());
+    }
+
+    #[test]
+    fn too_few_rows_are_told_by_the_name_of_their_setting() {
+        let rows = |rows| HintSettings::default().rows(rows);
+        for (method, name, least) in [
+            (Method::Hint(rows(99)), "rows", "is 99, must be at least 100"),
+            (Method::Inn(rows(1)), "rows", "is 1,"),
+            (Method::ensemble_kalman(1), "members", "at least 2"),
+            (Method::particle(0), "particles", "is 0"),
+        ] {
+            let Err(Error::Argument { name: told, what }) = method.update().map(drop) else { panic!("{method:?}") };
+            assert!(told == name && what.contains(least), "{told}: {what}");
+        }
+        let fine = [Method::Hint(rows(100)), Method::ensemble_kalman(2), Method::particle(2)];
+        assert!(fine.iter().all(|method| method.update().is_ok()));
     }
 }

@@ -46,8 +46,10 @@ mod method;
 mod particle;
 #[cfg(feature = "cli")]
 pub(crate) mod run;
+pub(crate) mod simulated;
 mod system;
-mod update;
+mod trained;
+pub(crate) mod update;
 
 pub use closures::StateSpace;
 pub use ensemble::Filter;

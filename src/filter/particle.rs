@@ -4,6 +4,7 @@
 
 use rayon::prelude::*;
 
+use super::simulated::{beyond, few, listed};
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::error::{Error, Result};
 use crate::rng::{Counter, Stream};
@@ -32,21 +33,24 @@ impl Update for Particles {
         at: &Moment<'_>,
         prior: &[f32],
         observed: &[f32],
-        _: &mut dyn Keeper,
+        keeper: &mut dyn Keeper,
     ) -> Result<(Vec<f32>, Step)> {
         let n = at.system.state_columns();
-        let (next, _) = forecast(at, self.stream(), prior, false)?;
+        let (next, seen) = forecast(self, at, prior)?;
+        let beyond = beyond(at, observed, &seen, keeper);
+        drop(seen);
         let mut weights = vec![f64::NAN; next.len() / n];
         at.system.log_likelihood(at.step, observed, &next, &mut weights)?;
-        let Weighed { log_mean, effective } = weigh(at.step, &mut weights)?;
+        let Weighed { log_mean, effective } = weigh(at.step, observed, &mut weights)?;
+        few(effective, weights.len(), keeper);
         let start = Counter::new(at.seed, Stream::Resampling, at.step, 0).uniform01();
         let chosen = resample(&weights, start);
         let mut states = vec![0.0; next.len()];
         let rows = states.par_chunks_exact_mut(n).zip(&chosen);
         rows.for_each(|(state, &from)| state.copy_from_slice(&next[from as usize * n..][..n]));
         let simulations = chosen.len() as u64;
-        let (log_evidence, effective) = (Some(log_mean), Some(effective));
-        Ok((states, Step { step: at.step, simulations, log_evidence, effective, ..Step::default() }))
+        let (log_evidence, effective, beyond) = (Some(log_mean), Some(effective), Some(beyond));
+        Ok((states, Step { step: at.step, simulations, log_evidence, effective, beyond, ..Step::default() }))
     }
 }
 
@@ -58,16 +62,23 @@ struct Weighed {
 }
 
 /// Turns log-likelihoods into likelihoods relative to the largest.
-fn weigh(step: u32, weights: &mut [f64]) -> Result<Weighed> {
+fn weigh(step: u32, observed: &[f32], weights: &mut [f64]) -> Result<Weighed> {
+    /// Nats that log-likelihoods must tell apart.
+    const DIGITS: f64 = 0.01;
     if let Some(row) = weights.iter().position(|w| w.is_nan() || *w == f64::INFINITY) {
         let what = format!("the log-likelihood of the state is {}", weights[row]);
         return Err(Error::Simulator { step, row: Some(row + 1), what });
     }
     let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if most == f64::NEG_INFINITY {
-        let what =
-            "no particle can have given this observation: all likelihoods are 0; take more particles, or more noise";
-        return Err(Error::Simulator { step, row: None, what: what.into() });
+    // Of huge numbers nothing but rounding is left of what differs, and all weights would seem equal.
+    if most == f64::NEG_INFINITY || most.abs() * f64::EPSILON > DIGITS {
+        let what = format!(
+            "no particle can have given the observation {}: the largest of {} log-likelihoods is {most:e}; look at this row \
+             of the observations, or take more noise",
+            listed(observed),
+            weights.len()
+        );
+        return Err(Error::Simulator { step, row: None, what });
     }
     weights.par_iter_mut().for_each(|w| *w = (*w - most).exp());
     // One after the other, so that the sums do not depend on threads.
@@ -119,15 +130,21 @@ mod tests {
     #[test]
     fn weights_are_relative_to_the_best() {
         let mut weights = [-1000.0, -1000.0 + 2f64.ln(), f64::NEG_INFINITY];
-        let Weighed { log_mean, effective } = weigh(1, &mut weights).unwrap();
+        let Weighed { log_mean, effective } = weigh(1, &[0.0], &mut weights).unwrap();
         assert!((log_mean - (-1000.0)).abs() < 1e-9, "{log_mean}");
         assert!((effective - 9.0 / 5.0).abs() < 1e-12, "{effective}");
-        let row = |weights: &[f64]| match weigh(7, &mut weights.to_vec()) {
+        let row = |weights: &[f64]| match weigh(7, &[1e30], &mut weights.to_vec()) {
             Err(Error::Simulator { step: 7, row, .. }) => row,
             _ => panic!("no error"),
         };
         assert_eq!(row(&[0.0, f64::NAN]), Some(2));
         assert_eq!(row(&[f64::INFINITY]), Some(1));
         assert_eq!(row(&[f64::NEG_INFINITY; 2]), None);
+        // As far away as all of them are, they differ by rounding alone.
+        assert_eq!(row(&[-2e62, -2e62]), None);
+        let said = weigh(7, &[0.5, 1e30], &mut [-2e62, -2e62]).err().unwrap().to_string();
+        assert!(said.starts_with("step 7: ") && said.contains("(0.5, 1e30)") && said.contains("-2e62"), "{said}");
+        // Unlikely, and still to be told apart.
+        assert!((weigh(7, &[1.0], &mut [-1e6, -1e6 - 1.0]).unwrap().effective - 1.648_054).abs() < 1e-4);
     }
 }

@@ -1,8 +1,9 @@
 //! A step of a filter, whatever its method: prior states in, posterior states out.
 
+use super::simulated::{all_finite, all_inside};
 use super::system::{Draws, System};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::rng::Stream;
 use crate::train::{EpochReport, Progress, State};
 
@@ -22,6 +23,9 @@ pub struct Step {
     /// Share of simulated observations that are less likely than the one made, by the flow: if it is tiny, the
     /// simulator hardly gives such observations, and the posterior is worth little.
     pub usual: Option<f64>,
+    /// How far the observation is outside of all simulated ones, in ranges of these, in the column in which it is
+    /// furthest; 0 if it is inside. Far outside the posterior is worth little.
+    pub beyond: Option<f64>,
     /// Epochs that the flow was trained, and mean loss of its validation rows at the end, in nats.
     pub epochs: Option<u64>,
     /// The loss of the validation rows, in the units of the networks.
@@ -39,6 +43,11 @@ pub(crate) trait Update {
     /// The stream of its random states.
     fn stream(&self) -> Stream {
         Stream::Ensemble
+    }
+
+    /// Whether a state may lie on a bound of its column, and not only inside.
+    fn takes_bounds(&self) -> bool {
+        true
     }
 
     /// From states after the step before (rows, N) to states after this one, given what was observed (C).
@@ -67,12 +76,14 @@ pub(crate) struct Moment<'a> {
     /// Counted from 1.
     pub step: u32,
     pub seed: u64,
+    /// Names of the columns of an observation; empty if they have none.
+    pub names: &'a [String],
 }
 
 /// Whoever keeps what a long step goes on from, and is told how it goes. All methods do nothing unless they are written.
 pub(crate) trait Keeper {
-    /// Rows [y, x] that were simulated before the step was interrupted.
-    fn rows(&mut self) -> Result<Option<Vec<f32>>> {
+    /// Rows [y, x], so many of so many columns, that were simulated before the step was interrupted.
+    fn rows(&mut self, _shape: (usize, usize)) -> Result<Option<Vec<f32>>> {
         Ok(None)
     }
     /// Keeps them.
@@ -110,40 +121,32 @@ pub(crate) trait Keeper {
 /// A keeper that keeps nothing.
 impl Keeper for () {}
 
-/// States at time 0.
+/// States at time 0 for a method.
 ///
 /// # Errors
-/// Those of the system, and [`Error::Simulator`] if it gives what is no number.
-pub(crate) fn start(system: &dyn System, rows: usize, seed: u64, stream: Stream) -> Result<Vec<f32>> {
+/// Those of the system, and [`Error::Simulator`] if it gives what is no number, or outside of its bounds.
+pub(crate) fn start(system: &dyn System, of: &dyn Update, seed: u64) -> Result<Vec<f32>> {
+    const WHAT: &str = "states at the beginning";
     let n = system.state_columns();
-    let mut states = vec![0.0; rows * n];
-    system.start(Draws::new(seed, stream, 0), &mut states)?;
-    all_finite(0, "states at the beginning", &states, n)?;
+    let mut states = vec![0.0; of.members() * n];
+    system.start(Draws::new(seed, of.stream(), 0), &mut states)?;
+    all_finite(0, WHAT, &states, n, &system.state_names())?;
+    all_inside(0, WHAT, &states, system, of.takes_bounds())?;
     Ok(states)
 }
 
-/// States a step later, and what is observed of them if `observe`.
+/// States a step later, and what is observed of them.
 ///
 /// # Errors
 /// As [`start`].
-pub(crate) fn forecast(at: &Moment<'_>, stream: Stream, states: &[f32], observe: bool) -> Result<(Vec<f32>, Vec<f32>)> {
+pub(crate) fn forecast(of: &dyn Update, at: &Moment<'_>, states: &[f32]) -> Result<(Vec<f32>, Vec<f32>)> {
+    const WHAT: &str = "next states";
     let (n, c) = (at.system.state_columns(), at.system.observation_columns());
     let rows = states.len() / n;
-    let (mut next, mut seen) = (vec![0.0; rows * n], vec![0.0; if observe { rows * c } else { 0 }]);
-    at.system.advance(at.step, Draws::new(at.seed, stream, at.step), states, &mut next, &mut seen)?;
-    all_finite(at.step, "next states", &next, n)?;
-    all_finite(at.step, "observations", &seen, c)?;
+    let (mut next, mut seen) = (vec![0.0; rows * n], vec![0.0; rows * c]);
+    at.system.advance(at.step, Draws::new(at.seed, of.stream(), at.step), states, &mut next, &mut seen)?;
+    all_finite(at.step, WHAT, &next, n, &at.system.state_names())?;
+    all_finite(at.step, "observations", &seen, c, at.names)?;
+    all_inside(at.step, WHAT, &next, at.system, of.takes_bounds())?;
     Ok((next, seen))
-}
-
-/// An error that names the first value of simulated rows that is no number.
-fn all_finite(step: u32, what: &str, values: &[f32], columns: usize) -> Result<()> {
-    match values.iter().position(|v| !v.is_finite()) {
-        None => Ok(()),
-        Some(place) => Err(Error::Simulator {
-            step,
-            row: Some(place / columns + 1),
-            what: format!("the simulator gave {} in column {} of the {what}", values[place], place % columns + 1),
-        }),
-    }
 }

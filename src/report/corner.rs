@@ -94,7 +94,7 @@ pub(crate) fn corner(path: &Path, samples: &[CornerSample], names: &[String], tr
                     mark(page, &panel, truth[column].into(), (row != column).then(|| truth[row].into()));
                 }
                 panel.edges(page);
-                panel.x_ticks(page, 3, row == n - 1);
+                panel.x_ticks(page, 3, gap, row == n - 1);
                 if row == n - 1 {
                     let at = [frame.x + cell / 2.0, frame.bottom() + 28.0];
                     page.text(&fit(&names[column], SMALL, cell), at, Label::new(HPos::Center, VPos::Top));

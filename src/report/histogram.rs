@@ -26,7 +26,11 @@ pub(super) fn density(values: impl Iterator<Item = (f64, f64)>, axis: Axis, rows
 /// The panel for some densities over one axis, with room above the highest.
 pub(super) fn panel(frame: super::page::Rect, x: Axis, densities: &[Vec<f64>]) -> Panel {
     let highest = densities.iter().flatten().copied().fold(0.0, f64::max);
-    Panel { frame, x, y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false } }
+    Panel {
+        frame,
+        x,
+        y: Axis { low: 0.0, high: if highest > 0.0 { 1.08 * highest } else { 1.0 }, log: false, whole: false },
+    }
 }
 
 /// Draws a density as steps, its area filled or not.
@@ -52,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_density_has_the_area_of_what_is_in_the_picture() {
-        let axis = Axis { low: 0.0, high: 4.0, log: false };
+        let axis = Axis { low: 0.0, high: 4.0, log: false, whole: false };
         let area = |d: &[f64]| d.iter().sum::<f64>() * 4.0 / d.len() as f64;
         let d = density([0.5, 1.5, 3.9, 4.0, 9.0].into_iter().map(|v| (v, 1.0)), axis, 5.0);
         assert!((area(&d) - 0.8).abs() <= 1e-12, "{d:?}");

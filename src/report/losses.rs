@@ -108,7 +108,7 @@ pub(crate) fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
         // Epochs without a test are no gap: the curve goes on at the next one.
         upper.curve(page, points.iter().filter_map(|p| Some((p.epoch, p.test?))), ORANGE, 1.6);
         upper.edges(page);
-        upper.x_ticks(page, ticks, lower.is_none());
+        upper.x_ticks(page, ticks, 2.0 * right, lower.is_none());
         let label = Label::new(HPos::Center, VPos::Center).upright();
         page.text("loss (nats per row)", [20.0, upper.frame.y + upper.frame.h / 2.0], label);
 
@@ -116,7 +116,7 @@ pub(crate) fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
             lower.y_ticks(page, 3, true);
             lower.curve(page, points.iter().map(|p| (p.epoch, p.learning_rate)), TEXT, 1.6);
             lower.edges(page);
-            lower.x_ticks(page, ticks, true);
+            lower.x_ticks(page, ticks, 2.0 * right, true);
             page.text("learning rate", [20.0, lower.frame.y + lower.frame.h / 2.0], label);
         }
         page.text("epoch", [left + upper.frame.w / 2.0, bottom + 28.0], Label::new(HPos::Center, VPos::Top));
@@ -160,7 +160,7 @@ pub(crate) fn compared_losses(path: &Path, courses: &[Course]) -> Result<()> {
             }
         }
         panel.edges(page);
-        panel.x_ticks(page, ticks, true);
+        panel.x_ticks(page, ticks, 2.0 * right, true);
         let label = Label::new(HPos::Center, VPos::Center).upright();
         page.text("loss (nats per row)", [20.0, panel.frame.y + panel.frame.h / 2.0], label);
         let at = [left + panel.frame.w / 2.0, panel.frame.bottom() + 28.0];

@@ -11,16 +11,23 @@ pub(super) struct Axis {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) log: bool,
+    /// Only whole numbers are marked.
+    pub(super) whole: bool,
 }
 
 impl Axis {
     /// From `low` to `high`; an empty range is widened so that every value has a place.
     pub(super) fn linear(low: f64, high: f64) -> Self {
         if high - low > 1e-12 * low.abs().max(high.abs()) {
-            return Self { low, high, log: false };
+            return Self { low, high, log: false, whole: false };
         }
         let half = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
-        Self { low: low - half, high: low + half, log: false }
+        Self { low: low - half, high: low + half, log: false, whole: false }
+    }
+
+    /// The same of what is counted: steps, epochs.
+    pub(super) fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// Logarithmic, for positive values; wide enough for at least three ticks.
@@ -30,7 +37,7 @@ impl Axis {
             let grow = (8.0 * low / high).sqrt();
             (low, high) = (low / grow, high * grow);
         }
-        Self { low, high, log: true }
+        Self { low, high, log: true, whole: false }
     }
 
     /// The range of `values` without the far ends, with a margin.
@@ -70,7 +77,8 @@ impl Axis {
     fn linear_ticks(&self, count: usize) -> Vec<(f64, String)> {
         // The largest round step that still gives enough ticks: a lone tick says nothing about the scale.
         let power = 10f64.powf((self.high - self.low).log10().floor());
-        let steps = [5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05].map(|m| m * power);
+        let least = if self.whole { 1.0 } else { 0.0 };
+        let steps = [5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05].map(|m| (m * power).max(least));
         let first = |step: f64| (self.low / step - 1e-9).ceil();
         let number = |step: f64| ((self.high / step + 1e-9).floor() - first(step) + 1.0).max(0.0) as usize;
         let step = steps.into_iter().find(|s| number(*s) >= count.saturating_sub(1).max(2)).unwrap_or(steps[6]);
@@ -150,24 +158,49 @@ impl Panel {
         page.line(&[[x, y], [x, bottom], [right, bottom]], MUTED.to_rgba(), 1.0);
     }
 
-    /// Ticks below the frame, at most about `count` and never so many that labels touch; labelled if `labels`.
-    pub(super) fn x_ticks(&self, page: &mut Page<'_>, count: usize, labels: bool) {
+    /// Ticks below the frame, at most about `count`; labelled if `labels`. No labels touch: none of them ends more than
+    /// half of `gap`, the space between this panel and the next, beyond the frame.
+    pub(super) fn x_ticks(&self, page: &mut Page<'_>, count: usize, gap: f64, labels: bool) {
         let bottom = self.frame.bottom();
-        let apart = |ticks: &[(f64, String)]| {
-            ticks.windows(2).all(|pair| {
-                let space = (self.x.place(pair[1].0) - self.x.place(pair[0].0)) * self.frame.w;
-                space >= (text_width(&pair[0].1, SMALL) + text_width(&pair[1].1, SMALL)) / 2.0 + 8.0
-            })
-        };
-        let ticks = (2..=count).rev().map(|n| self.x.ticks(n)).find(|ticks| apart(ticks));
-        let ticks = ticks.unwrap_or_else(|| self.x.ticks(2).into_iter().take(1).collect());
-        for (value, label) in ticks {
+        for (value, label) in self.labelled(count, gap) {
             let x = self.at(value, self.y.low)[0];
             page.line(&[[x, bottom], [x, bottom + 4.0]], MUTED.to_rgba(), 1.0);
             if labels {
                 page.text(&label, [x, bottom + 7.0], Label::new(HPos::Center, VPos::Top));
             }
         }
+    }
+
+    /// Ticks below the frame whose labels have room.
+    fn labelled(&self, count: usize, gap: f64) -> Vec<(f64, String)> {
+        /// Between two labels.
+        const APART: f64 = 8.0;
+        /// Ticks that are tried, if fewer have no room: of more the first and the last may.
+        const MOST: usize = 10;
+        let ends = |(value, label): &(f64, String)| {
+            let (at, half) = (self.x.place(*value) * self.frame.w, text_width(label, SMALL) / 2.0);
+            [at - half, at + half]
+        };
+        let beyond = ((gap - APART) / 2.0).max(0.0);
+        let inside = |n: usize| -> Vec<(f64, String)> {
+            let has_room = |tick: &(f64, String)| {
+                let [left, right] = ends(tick);
+                left >= -beyond && right <= self.frame.w + beyond
+            };
+            self.x.ticks(n).into_iter().filter(has_room).collect()
+        };
+        let apart =
+            |ticks: &Vec<(f64, String)>| ticks.windows(2).all(|pair| ends(&pair[1])[0] - ends(&pair[0])[1] >= APART);
+        let outer = |ticks: Vec<(f64, String)>| match &ticks[..] {
+            [first, .., last] => vec![first.clone(), last.clone()],
+            _ => ticks,
+        };
+        let usual = (2..=count).rev().map(inside);
+        let finer = (count + 1..=MOST).map(inside);
+        let pairs = (2..=MOST).map(|n| outer(inside(n)));
+        let two = usual.chain(finer).chain(pairs).find(|ticks| ticks.len() > 1 && apart(ticks));
+        let one = || (2..=MOST).flat_map(inside).next().into_iter().collect();
+        two.unwrap_or_else(one)
     }
 
     /// Ticks left of the frame, with thin lines across it if `grid`. Returns the width of the widest label.
@@ -239,8 +272,53 @@ mod tests {
         assert_eq!(labels(Axis::linear(-4.6, 4.7), 3), ["−4", "−2", "0", "2", "4"]);
         assert_eq!(labels(Axis::linear(0.0, 50.0), 5), ["0", "10", "20", "30", "40", "50"]);
         assert_eq!(labels(Axis::linear(0.0, 3e6), 4), ["0", "10⁶", "2×10⁶", "3×10⁶"]);
-        assert_eq!(labels(Axis { low: 1e-5, high: 1e-2, log: true }, 4), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"]);
-        assert_eq!(labels(Axis { low: 0.004, high: 0.03, log: true }, 4), ["0.005", "0.01", "0.02"]);
+        assert_eq!(
+            labels(Axis { low: 1e-5, high: 1e-2, log: true, whole: false }, 4),
+            ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"]
+        );
+        assert_eq!(labels(Axis { low: 0.004, high: 0.03, log: true, whole: false }, 4), ["0.005", "0.01", "0.02"]);
+    }
+
+    #[test]
+    fn whole_axes_have_whole_ticks() {
+        for (low, high, count, expected) in [
+            (-0.2, 3.3, 6, &["0", "1", "2", "3"][..]),
+            (0.8, 1.3, 6, &["1"]),
+            (-0.2, 1.3, 6, &["0", "1"]),
+            (-0.2, 10.3, 6, &["0", "2", "4", "6", "8", "10"]),
+        ] {
+            assert_eq!(labels(Axis::linear(low, high).whole(), count), expected, "{low} {high}");
+        }
+    }
+
+    /// Panels beside each other have wide labels, which touch neither each other nor those of the next.
+    #[test]
+    fn labels_of_neighbours_do_not_touch() {
+        let (width, gap) = (118.0, 12.0);
+        for (low, high) in [
+            (0.0007, 0.0038),
+            (0.0195, 0.0755),
+            (12345.17, 12345.42),
+            (-0.001_234, -0.001_229),
+            (1.234e-7, 1.239e-7),
+            (0.0, 1.0),
+            (1e7, 1.00001e7),
+        ] {
+            let panel = Panel {
+                frame: Rect::new(50.0, 0.0, width, 84.0),
+                x: Axis::linear(low, high),
+                y: Axis::linear(0.0, 1.0),
+            };
+            let ticks = panel.labelled(3, gap);
+            assert!(!ticks.is_empty(), "{low} to {high}");
+            let mut last = -gap / 2.0;
+            for (value, label) in &ticks {
+                let (at, half) = (panel.x.place(*value) * width, text_width(label, SMALL) / 2.0);
+                assert!(at - half >= last + 4.0, "{low} to {high}: {ticks:?}");
+                last = at + half;
+            }
+            assert!(last <= width + gap / 2.0 - 4.0, "{low} to {high}: {ticks:?}");
+        }
     }
 
     #[test]

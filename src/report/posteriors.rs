@@ -18,7 +18,7 @@ pub(crate) struct PosteriorRow {
 }
 
 const CELL: [f64; 2] = [118.0, 84.0];
-const GAP: [f64; 2] = [12.0, 40.0];
+const GAP: [f64; 2] = [16.0, 40.0];
 const LEFT: f64 = 92.0;
 const TOP: f64 = 62.0;
 /// Bins of a histogram.
@@ -74,7 +74,7 @@ pub(crate) fn posteriors(
                     page.line_inside(frame, &ends, RED.to_rgba(), 1.2);
                 }
                 panel.edges(page);
-                panel.x_ticks(page, 3, true);
+                panel.x_ticks(page, 3, GAP[0], true);
             }
         }
         for (row, PosteriorRow { name, .. }) in rows.iter().enumerate() {

@@ -41,7 +41,7 @@ pub(crate) fn marginals(path: &Path, data: &[f32], samples: &[f32], dim: usize, 
             let name = fit(&tables.name(k), SMALL, frame.w);
             page.text(&name, [frame.x + frame.w / 2.0, frame.y - 9.0], Label::new(HPos::Center, VPos::Center));
             let panel = tables.histogram(page, k, frame);
-            panel.x_ticks(page, 4, true);
+            panel.x_ticks(page, 4, gap, true);
         }
     })
 }
@@ -70,7 +70,7 @@ pub(crate) fn pairs(path: &Path, data: &[f32], samples: &[f32], dim: usize, name
                 } else {
                     tables.scatter(page, column, row, frame, dots)
                 };
-                panel.x_ticks(page, 3, row == n - 1);
+                panel.x_ticks(page, 3, gap, row == n - 1);
                 if row == n - 1 {
                     let name = fit(&tables.name(column), SMALL, cell);
                     page.text(

@@ -64,7 +64,7 @@ fn draw(page: &mut Page<'_>, frame: Rect, first: u32, track: &Track) {
     let observed = track.observed.iter().flat_map(|y| [y - track.noise, y + track.noise]);
     let values = ends.chain(track.truth.iter().copied()).chain(observed);
     let y = Axis::robust(values, 0.0, 0.0).unwrap_or(Axis::linear(0.0, 1.0));
-    let panel = Panel { frame, x: Axis::linear(f64::from(first) - 0.2, last + 0.3), y };
+    let panel = Panel { frame, x: Axis::linear(f64::from(first) - 0.2, last + 0.3).whole(), y };
     panel.y_ticks(page, 5, true);
     for (at, observed) in (1..).map(f64::from).zip(&track.observed) {
         let [low, high] = [observed - track.noise, observed + track.noise];
@@ -94,8 +94,30 @@ fn draw(page: &mut Page<'_>, frame: Rect, first: u32, track: &Track) {
     }
     panel.curve(page, (1..).map(f64::from).zip(track.truth.iter().copied()), RED, 1.4);
     panel.edges(page);
-    panel.x_ticks(page, 6, true);
+    panel.x_ticks(page, 6, GAP[0], true);
     page.text(&track.name, [frame.x, frame.y - 12.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
     let below = [frame.x + frame.w / 2.0, frame.bottom() + 24.0];
     page.text("step", below, Label::new(HPos::Center, VPos::Top));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_marked_by_whole_numbers() {
+        let place = tempfile::tempdir().unwrap();
+        for (first, bands, expected) in
+            [(0, 4, &["0", "1", "2", "3"][..]), (0, 1, &["0"]), (1, 1, &["1"]), (1, 2, &["1", "2"])]
+        {
+            let path = place.path().join("states");
+            // Values far from the numbers of the steps.
+            let track =
+                Track { name: "x".into(), bands: vec![[110.0, 120.0, 130.0, 140.0, 150.0]; bands], ..Track::default() };
+            tracks(&path, first, &[track]).unwrap();
+            let svg = std::fs::read_to_string(path.with_extension("svg")).unwrap();
+            let small = svg.lines().filter(|line| line.parse::<f64>().is_ok_and(|number| number < 100.0));
+            assert_eq!(small.collect::<Vec<_>>(), expected, "{bands} from {first}");
+        }
+    }
 }

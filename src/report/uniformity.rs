@@ -77,7 +77,7 @@ fn draw(page: &mut Page<'_>, frame: Rect, one: &Uniform, bounds: &[(f64, [f64; 2
     page.line(&[panel.at(0.0, 0.0), panel.at(1.0, 0.0)], MUTED.to_rgba(), 1.0);
     panel.curve(page, differences.into_iter(), if one.is_rejected { RED } else { BLUE }, 1.6);
     panel.edges(page);
-    panel.x_ticks(page, 5, true);
+    panel.x_ticks(page, 5, GAP[0], true);
     let name = fit(&one.name, TITLE, frame.w + GAP[0] / 2.0);
     page.text(&name, [frame.x, frame.y - 10.0], Label::new(HPos::Left, VPos::Center).size(TITLE));
 }

@@ -52,8 +52,7 @@ pub(super) fn read(
     let begins_from = init.filter(|_| config.model.init.is_some());
     let far = if begins_from.is_some() { Far::Nearest } else { Far::Fails };
     let reading = |lane: fn(&Like) -> (Packed<'_>, Limits<'_>), prefix| {
-        let (packed, limits) =
-            like.as_ref().map_or((Packed::AsNeeded, Limits::Set(&config.columns, prefix)), lane);
+        let (packed, limits) = like.as_ref().map_or((Packed::AsNeeded, Limits::Set(&config.columns, prefix)), lane);
         Reading { text: data.text(), packed, limits, far, without: None }
     };
     let modelled = || match chosen {

@@ -245,7 +245,7 @@ fn the_example_of_a_system_is_filtered() {
     let out = place.path().join("run");
     let options = Options { out: Some(&out), overwrite: Overwrite::No, stop: &stop, checkpoint_every: None };
     let observations = Table::new(vec![], 1, vec![1.4, 1.7, 1.9]).unwrap();
-    let series = Series { observations, truth: None };
+    let series = Series::new(observations, None);
     let engine = Engine::cpu().unwrap();
     let outcome = start(&settings, begin, series, &engine, options, &mut ()).unwrap();
     // More than was expected flowed in, and the level is known better than by one measurement.

@@ -1,5 +1,6 @@
 //! Tables as files: [`npy`] arrays and [`text`] tables, read and written by the extension of their names.
 
+mod advice;
 mod narrowing;
 pub(crate) mod npy;
 mod precision;
@@ -9,6 +10,7 @@ pub(crate) mod text;
 use std::cell::RefCell;
 use std::path::Path;
 
+pub(crate) use advice::Advice;
 pub(crate) use narrowing::{Far, FarNumber, Limits};
 pub(crate) use precision::Vanished;
 pub(super) use source::narrow;

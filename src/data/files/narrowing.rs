@@ -7,6 +7,7 @@ use crate::data::columns::units::{Bounds, ColumnSetting};
 use crate::data::packing::{Packed, Packing, places};
 use crate::error::Error;
 
+use super::advice::Advice;
 use super::source::narrow;
 
 /// Where the numbers of columns can lie. What lies inside is not rounded onto a bound.
@@ -101,7 +102,7 @@ impl Narrowing {
     }
 
     /// A number as it is packed, exactly and rounded, or what is wrong with it.
-    pub(super) fn of(&self, number: f64) -> Result<Narrowed, String> {
+    pub(super) fn of(&self, number: f64, advice: Advice) -> Result<Narrowed, String> {
         let inside = |exact, value| Narrowed { exact, value: self.bounds.rounded(exact, value), is_far: false };
         if self.looks && number.is_finite() {
             return Ok(inside(number, number as f32));
@@ -115,20 +116,20 @@ impl Narrowing {
                 let value = f32::MAX.copysign(value);
                 Ok(Narrowed { exact: value.into(), value, is_far: true })
             }
-            (false, true) => Err(too_far(number, &self.packing)),
+            (false, true) => Err(too_far(number, &self.packing, advice)),
         }
     }
 }
 
 /// That a number is too far from those that a column of this packing has, and what to do.
-pub(crate) fn too_far(number: f64, packing: &Packing) -> String {
+pub(crate) fn too_far(number: f64, packing: &Packing, advice: Advice) -> String {
     if packing.is_none() {
         return format!("{number:e} is too large for a 32-bit float");
     }
     format!(
-        "{number:e} is too far from the numbers of this column, which are taken {}; leave the row out, name it in \
-         data.missing if it stands for a missing value, or take the logarithm of the column",
-        packing.how()
+        "{number:e} is too far from the numbers of this column, which are taken {}; {}",
+        packing.how(),
+        advice.too_far()
     )
 }
 
@@ -140,7 +141,7 @@ impl super::super::table::Table {
             row: far.row + 1,
             column: self.file_numbers()[far.column],
             name: self.columns.get(far.column).cloned(),
-            what: too_far(far.number, &self.packing(far.column)),
+            what: too_far(far.number, &self.packing(far.column), Advice::Options),
         }
     }
 }
@@ -150,13 +151,15 @@ mod tests {
     use super::*;
 
     fn of(packing: Packing, bounds: Bounds, far: Far, number: f64) -> Result<Narrowed, String> {
-        Narrowing { packing, bounds, far, looks: false }.of(number)
+        Narrowing { packing, bounds, far, looks: false }.of(number, Advice::Settings)
     }
 
     #[test]
     fn numbers_beyond_all_floats_are_errors_or_the_nearest() {
         let time = Packing::new(1.7e9, 3.0, false);
-        for (packing, number, words) in [(Packing::default(), -1e39, "-1e39 is too large"), (time, 1e39, "less 1700000000")] {
+        for (packing, number, words) in
+            [(Packing::default(), -1e39, "-1e39 is too large"), (time, 1e39, "less 1700000000")]
+        {
             let text = of(packing, Bounds::default(), Far::Fails, number).unwrap_err();
             assert!(text.contains(words), "{text}");
             let nearest = of(packing, Bounds::default(), Far::Nearest, number).unwrap();
@@ -179,7 +182,8 @@ mod tests {
         let positive = Bounds { lower: Some(0.0), upper: None };
         assert!(of(Packing::default(), positive, Far::Fails, 1e-60).unwrap().value > 0.0);
         // Of packed values, as settings say of numbers.
-        let settings = BTreeMap::from([("given.2".to_owned(), ColumnSetting::from(Bounds { lower: Some(1.7e9), upper: None }))]);
+        let settings =
+            BTreeMap::from([("given.2".to_owned(), ColumnSetting::from(Bounds { lower: Some(1.7e9), upper: None }))]);
         let packing = [Packing::default(), Packing::new(1.6e9, 3.0, false)];
         let found = Limits::Set(&settings, "given.").of_columns(|_| None, &[1, 2], &packing);
         assert_eq!(found, [Bounds::default(), Bounds { lower: Some(1e8), upper: None }]);

@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::data::files::Advice;
 use crate::data::files::narrow;
 use crate::data::files::open_regular;
 use crate::data::files::text::{Decimal, number};
@@ -102,7 +103,7 @@ impl<'a> Line<'a> {
     /// A cell of column `column`, from 0, as a number.
     pub(super) fn number_in(&self, cell: &[u8], row: usize, column: usize, name: Option<&str>) -> Result<f64> {
         plain(cell)
-            .map_or_else(|| number(&String::from_utf8_lossy(cell), Decimal::Point), Ok)
+            .map_or_else(|| number(&String::from_utf8_lossy(cell), Decimal::Point, Advice::default()), Ok)
             .and_then(|exact| narrow(exact).map(|_| exact))
             .map_err(|what| self.wrong_cell(row, column, name, &what))
     }

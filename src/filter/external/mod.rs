@@ -95,7 +95,7 @@ impl System for External<'_> {
         let [n, c] = self.columns.counts;
         let names = self.columns.names.as_slice();
         let (values, _) =
-            self.command.simulate(step, draws.seed(), states, (states.len() / n, n), Some(n + c), names)?;
+            self.command.simulate(step, draws.seed(), states, (states.len() / n, n), Some([n, c]), names)?;
         for (row, next) in values.chunks_exact(n + c).zip(next.chunks_exact_mut(n)) {
             next.copy_from_slice(&row[..n]);
         }
@@ -149,12 +149,12 @@ impl Command<'_> {
         seed: u64,
         states: &[f32],
         (rows, columns): (usize, usize),
-        expected: Option<usize>,
+        expected: Option<[usize; 2]>,
         names: &[String],
     ) -> Result<(Vec<f32>, usize)> {
         /// Of arrays with an unknown number of columns.
         const MOST_COLUMNS: usize = 10_000;
-        let most = rows.saturating_mul(expected.unwrap_or(MOST_COLUMNS));
+        let most = rows.saturating_mul(expected.map_or(MOST_COLUMNS, |[n, c]| n + c));
         let call = Call {
             command: &self.text,
             variables: [("HINTFLOW_STEP", step.into()), ("HINTFLOW_ROWS", rows as u64), ("HINTFLOW_SEED", seed)],
@@ -185,8 +185,12 @@ impl Command<'_> {
             }
             Err(other) => return Err(other),
         };
-        if let Some(expected) = expected.filter(|&expected| expected != got) {
-            let what = format!("wrote {got} columns, must be {expected}: the next state and then its observation");
+        if let Some([n, c]) = expected.filter(|[n, c]| n + c != got) {
+            let what = format!(
+                "wrote {got} columns, must be {}: {n} of the next state, and then {c} of its observation, as there are \
+                 columns of the observations",
+                n + c
+            );
             return Err(wrong(None, what));
         }
         match values.len() / got {

@@ -64,8 +64,9 @@ fn the_seed_is_another_one_for_each_step() {
     let text = "cat > /dev/null; for i in 1 2; do echo $HINTFLOW_SEED,0; done";
     let seed = |step: u32, seed: u64| {
         let call = command(text, Format::Csv);
-        call.simulate(step, Draws::new(seed, Stream::Ensemble, step).seed(), &[0.0; 2], (2, 1), Some(2), &[]).unwrap().0
-            [0]
+        call.simulate(step, Draws::new(seed, Stream::Ensemble, step).seed(), &[0.0; 2], (2, 1), Some([1, 1]), &[])
+            .unwrap()
+            .0[0]
     };
     let all = [seed(1, 1), seed(2, 1), seed(1, 2)];
     assert_eq!(seed(2, 1), all[1]);
@@ -88,7 +89,7 @@ fn whatever_goes_wrong_names_step_and_row() {
     let (row, what) = error(&read("printf '1,2\\n1,2\\n1,2\\n1,2\\n'"));
     assert!(row == Some(4) && what.contains("4 in all"), "{what}");
     let (row, what) = error(&read("printf '1\\n1\\n1\\n'"));
-    assert!(row.is_none() && what.contains("wrote 1 columns, must be 2"), "{what}");
+    assert!(row.is_none() && what.contains("wrote 1 columns, must be 2: 1 of the next state"), "{what}");
     let (row, what) = error(&read("printf '1,2\\n1\\n1,2\\n'"));
     assert!(row.is_none() && what.contains("row 2 has 1 numbers"), "{what}");
     let (row, what) = error(&read("true"));

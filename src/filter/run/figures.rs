@@ -28,7 +28,7 @@ pub(super) fn draw(
     let plots = folder.plots();
     std::fs::create_dir_all(&plots).map_err(|e| Error::io("create", &plots, e))?;
     let n = names.len();
-    let begin = Table::read(folder.samples(0))?;
+    let begin = folder.sampled(0)?;
     let begin = measure::columns(begin.values(), n, None)?;
     let all: Vec<Track> =
         (0..n.min(COLUMNS)).map(|column| track(settings, names, &begin, rows, series, column)).collect();
@@ -36,7 +36,7 @@ pub(super) fn draw(
     let apart = rows.len().div_ceil(STEPS);
     let steps: Vec<u32> =
         rows.iter().map(|row| row.step.step).filter(|step| (*step as usize).is_multiple_of(apart)).collect();
-    let samples = steps.iter().map(|step| Table::read(folder.samples(*step))).collect::<Result<Vec<_>>>()?;
+    let samples = steps.iter().map(|step| folder.sampled(*step)).collect::<Result<Vec<_>>>()?;
     for (column, name) in names.iter().enumerate().take(COLUMNS) {
         let of = |table: &Table| table.iter_rows().map(|row| row[column]).collect::<Vec<_>>();
         let row = PosteriorRow { name: settings.method.label().into(), steps: samples.iter().map(of).collect() };

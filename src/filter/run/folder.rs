@@ -17,9 +17,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::atomic::{Overwrite, remove_temporaries};
+use crate::data::files::npy::read_npy_bytes;
 use crate::data::{Table, write_npy};
 use crate::error::{Error, Result};
 use crate::filter::measure::some_rows;
+use crate::flow::ModelFile;
 use crate::train::checkpoint::Store;
 use crate::train::folder::RunFolder;
 
@@ -118,9 +120,44 @@ impl Folder {
         write_npy(&self.state(step), states.len() / n, n, states, Overwrite::Yes)
     }
 
-    /// The states after a step.
-    pub(super) fn states(&self, step: u32) -> Result<Vec<f32>> {
-        Table::read(self.state(step)).map(Table::into_values)
+    /// The states after the last step that is done, of so many rows and columns.
+    pub(super) fn states(&self, step: u32, shape: (usize, usize)) -> Result<Vec<f32>> {
+        let path = self.state(step);
+        if !path.is_file()
+            && let Some(newest) = self.newest_states().filter(|&newest| newest > step)
+        {
+            let file = self.state(newest);
+            let what = format!(
+                "ends with step {step}, but {} is of step {newest}: lines of it are lost; {PUT_BACK}",
+                file.display()
+            );
+            return Err(Error::format(self.steps(), what));
+        }
+        let remedy = format!("the step after {step} begins with it; {PUT_BACK}");
+        array(&path, shape).map_err(|error| with_remedy(&path, error, &remedy))
+    }
+
+    /// The newest step whose states there are.
+    fn newest_states(&self) -> Option<u32> {
+        let entries = std::fs::read_dir(self.path().join("state")).into_iter().flatten();
+        let number = |name: String| name.strip_prefix("step-")?.strip_suffix(".npy")?.parse().ok();
+        entries.flatten().filter_map(|entry| number(entry.file_name().to_string_lossy().into_owned())).max()
+    }
+
+    /// Samples of a step.
+    pub(super) fn sampled(&self, step: u32) -> Result<Table> {
+        table(&self.samples(step))
+    }
+
+    /// The weights of the flow of a step, if it was kept.
+    pub(super) fn weights(&self, step: u32) -> Result<Option<Vec<f32>>> {
+        let path = self.model(step);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let remedy = format!("put back a copy of it, or remove it, so that step {} begins with new weights", step + 1);
+        let file = ModelFile::read(&path).map_err(|error| with_remedy(&path, error, &remedy))?;
+        Ok(Some(file.weights))
     }
 
     /// Keeps the simulations of a step.
@@ -128,10 +165,14 @@ impl Folder {
         write_npy(&self.rows(step), rows.len() / columns, columns, rows, Overwrite::Yes)
     }
 
-    /// The simulations of a step, if they were kept.
-    pub(super) fn kept_rows(&self, step: u32) -> Result<Option<Vec<f32>>> {
+    /// The simulations of a step, of so many rows and columns, if they were kept.
+    pub(super) fn kept_rows(&self, step: u32, shape: (usize, usize)) -> Result<Option<Vec<f32>>> {
         let path = self.rows(step);
-        if path.is_file() { Table::read(path).map(|rows| Some(rows.into_values())) } else { Ok(None) }
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let remedy = format!("remove it, so that step {step} is simulated again");
+        array(&path, shape).map(Some).map_err(|error| with_remedy(&path, error, &remedy))
     }
 
     /// Removes what only the steps before `step`, or that one's training, needed.
@@ -151,6 +192,38 @@ impl Folder {
         let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
         paths.filter(of_steps).filter(|path| which(path)).try_for_each(|path| remove(&path))
     }
+}
+
+/// An array of a run.
+fn table(path: &Path) -> Result<Table> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+    let (values, columns) = read_npy_bytes(&bytes, path)?;
+    Table::new(Vec::new(), columns, values)
+}
+
+/// The values of an array of a run that has so many rows and columns.
+fn array(path: &Path, (rows, columns): (usize, usize)) -> Result<Vec<f32>> {
+    let table = table(path)?;
+    if (table.rows(), table.dim()) != (rows, columns) {
+        let what = format!("has {} rows of {} numbers, must be {rows} of {columns}", table.rows(), table.dim());
+        return Err(Error::format(path, what));
+    }
+    Ok(table.into_values())
+}
+
+/// What can be done about a file that cannot be made again.
+const PUT_BACK: &str = "put back a copy of it, or begin the filter anew";
+
+/// An error of a file of a run, with what can be done about it.
+pub(super) fn with_remedy(path: &Path, error: Error, remedy: &str) -> Error {
+    let what = match error {
+        Error::Format { what, .. } => what,
+        Error::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => "is missing".into(),
+        Error::Io { cause, .. } => format!("cannot be read: {cause}"),
+        Error::Cell { row, column, what, .. } => format!("row {row}, column {column}: {what}"),
+        other => other.to_string(),
+    };
+    Error::format(path, format!("{what}; {remedy}"))
 }
 
 /// Samples of a step of the run in a folder.

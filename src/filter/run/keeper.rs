@@ -41,8 +41,8 @@ impl<'a> Files<'a> {
 }
 
 impl Keeper for Files<'_> {
-    fn rows(&mut self) -> Result<Option<Vec<f32>>> {
-        self.folder.kept_rows(self.step)
+    fn rows(&mut self, shape: (usize, usize)) -> Result<Option<Vec<f32>>> {
+        self.folder.kept_rows(self.step, shape)
     }
 
     fn keep_rows(&mut self, rows: &[f32], columns: usize) -> Result<()> {
@@ -58,7 +58,10 @@ impl Keeper for Files<'_> {
             return Ok(None);
         }
         if checkpoint.about.spec != *flow.spec() {
-            return Err(Error::format(file, "is a checkpoint of another model than filter.toml asks for"));
+            return Err(Error::format(
+                file,
+                "is a checkpoint of another model than filter.toml asks for; remove it, so that the step is trained anew",
+            ));
         }
         let device = Device::from(&self.engine.info());
         if checkpoint.about.device != device {

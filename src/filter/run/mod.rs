@@ -6,6 +6,7 @@
 mod figures;
 mod folder;
 mod keeper;
+mod series;
 mod settings;
 mod steps;
 
@@ -14,18 +15,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub(crate) use folder::samples_of;
+pub(crate) use series::{Series, series_of};
 pub(crate) use settings::{ColumnSettings, MethodSettings, Settings, SystemSettings, timeout};
 pub(crate) use steps::{Row, read as read_steps};
 
-use super::ensemble::{check, check_observed};
 use super::measure;
 use super::system::System;
 use super::update::{Moment, Update, start as draw_start};
 use crate::atomic::Overwrite;
-use crate::data::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::flow::ModelFile;
 use crate::train::{EpochReport, Progress};
 use folder::Folder;
 use keeper::Files;
@@ -41,15 +40,6 @@ pub(crate) struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Batches between checkpoints of a training; none: by time.
     pub checkpoint_every: Option<u64>,
-}
-
-/// The series that is followed.
-#[derive(Clone, Debug)]
-pub(crate) struct Series {
-    /// A row for each step.
-    pub observations: Table,
-    /// The true states, a row for each step, if they are known.
-    pub truth: Option<Table>,
 }
 
 /// Is told how a filter goes. All methods do nothing unless they are written.
@@ -95,8 +85,8 @@ pub(crate) fn start(
 ) -> Result<Outcome> {
     let system = settings.system.system(start, options.stop)?;
     let update = settings.method.method().update()?;
-    check_series(&*system, &series)?;
-    let states = draw_start(&*system, update.members(), settings.seed, update.stream())?;
+    series.check(&*system)?;
+    let states = draw_start(&*system, &*update, settings.seed)?;
     let folder = match options.out {
         Some(out) => Folder::create(out, options.overwrite)?,
         None => {
@@ -124,16 +114,6 @@ pub(crate) fn settings_of(path: &Path) -> Result<Settings> {
     Settings::read(&folder::settings_of(path))
 }
 
-/// The series of a run.
-///
-/// # Errors
-/// Those of reading tables.
-pub(crate) fn series_of(path: &Path) -> Result<Series> {
-    let truth = path.join("truth.csv");
-    let truth = if truth.is_file() { Some(Table::read(truth)?) } else { None };
-    Ok(Series { observations: Table::read(path.join("observations.csv"))?, truth })
-}
-
 /// Goes on with a filter after its last step. One that is finished says so by its outcome.
 ///
 /// # Errors
@@ -146,37 +126,39 @@ pub(crate) fn resume(
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome> {
     let folder = Folder::open(path)?;
-    let system = settings.system.system(Vec::new(), options.stop)?;
-    let mut update = settings.method.method().update()?;
+    let of_file = |error: Error| match error {
+        Error::Argument { .. } | Error::Config { .. } | Error::UnknownKey { .. } => {
+            Error::format(folder.settings(), error.to_string())
+        }
+        other => other,
+    };
+    let system = settings.system.system(Vec::new(), options.stop).map_err(of_file)?;
+    let mut update = settings.method.method().update().map_err(of_file)?;
     let series = series_of(path)?;
-    check_series(&*system, &series)?;
-    let rows = steps::read(&folder.steps(), system.state_columns())?;
-    let done = rows.len() as u32;
-    let states = folder.states(done)?;
-    if done > 0 && folder.model(done).is_file() {
-        update.begin_from(ModelFile::read(&folder.model(done))?.weights);
+    series.check(&*system).map_err(of_file)?;
+    let n = system.state_columns();
+    let rows = steps::read(&folder.steps(), n)?;
+    let (done, of) = (rows.len(), series.observations.rows());
+    if done > of {
+        let what = format!("has {done} steps, but observations.csv beside it has {of} rows; put back a copy of either");
+        return Err(Error::format(folder.steps(), what));
     }
-    Run { folder, settings, system, update, series, engine, options, states, rows }.go_on(watcher)
-}
-
-/// Whether a series is one of the system.
-fn check_series(system: &dyn System, series: &Series) -> Result<()> {
-    check(system)?;
-    let Series { observations, truth } = series;
-    if u32::try_from(observations.rows()).is_err() {
-        return Err(Error::argument("observations", "has 2^32 rows or more"));
-    }
-    check_observed(system, observations.row(0))?;
-    if let Some(truth) = truth {
-        let sizes = [
-            ("columns of the true states", system.state_columns(), truth.dim()),
-            ("rows of the true states, one for each observation", observations.rows(), truth.rows()),
-        ];
-        if let Some(&(what, expected, got)) = sizes.iter().find(|(_, expected, got)| expected != got) {
-            return Err(Error::Shape { what: what.into(), expected, got });
+    let mut states = Vec::new();
+    if done < of {
+        let done = done as u32;
+        states = folder.states(done, (update.members(), n))?;
+        if done > 0 && settings.method.is_warm() {
+            match folder.weights(done)? {
+                Some(weights) => update.begin_from(weights),
+                None => watcher.warning(&format!(
+                    "{} is missing: step {} begins with new weights, and will be another than without this break",
+                    folder.model(done).display(),
+                    done + 1
+                )),
+            }
         }
     }
-    Ok(())
+    Run { folder, settings, system, update, series, engine, options, states, rows }.go_on(watcher)
 }
 
 /// Names of the columns of the state; numbers if they have none.
@@ -223,8 +205,9 @@ impl Run<'_> {
     fn step(&mut self, watcher: &mut dyn Watcher) -> Result<()> {
         let (begun, step, n) = (Instant::now(), self.rows.len() as u32 + 1, self.system.state_columns());
         watcher.step(step, self.series.observations.rows() as u32);
-        let at = Moment { system: &*self.system, engine: self.engine, step, seed: self.settings.seed };
-        let observed = self.series.observations.row(step as usize - 1);
+        let (system, engine, observations) = (&*self.system, self.engine, &self.series.observations);
+        let at = Moment { system, engine, step, seed: self.settings.seed, names: observations.columns() };
+        let observed = observations.row(step as usize - 1);
         let mut keeper = Files::new(&self.folder, step, &self.options, self.engine, watcher);
         let (states, report) = self.update.update(&at, &self.states, observed, &mut keeper)?;
         let truth = self.series.truth.as_ref().map(|truth| truth.row(step as usize - 1));
@@ -237,20 +220,10 @@ impl Run<'_> {
         self.states = states;
         if let Some(row) = self.rows.last() {
             watcher.done(row, &names_of(&*self.system));
-            if let Some(usual) = row.step.usual.filter(|&usual| usual < UNUSUAL) {
-                watcher.warning(&format!(
-                    "step {step}: hardly any simulation is like this observation ({:.2} % of them are less likely): its \
-                     posterior is worth little; the simulator may not be one of these observations",
-                    100.0 * usual
-                ));
-            }
         }
         Ok(())
     }
 }
-
-/// The share of simulated observations that are less likely than the one made, below which it is unusual.
-const UNUSUAL: f64 = 0.001;
 
 #[cfg(test)]
 mod tests;

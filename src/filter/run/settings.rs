@@ -78,6 +78,11 @@ impl MethodSettings {
         }
     }
 
+    /// Whether a step begins with the weights of the step before.
+    pub(super) fn is_warm(&self) -> bool {
+        matches!(self, Self::Hint { warm: true, .. } | Self::Inn { warm: true, .. })
+    }
+
     /// The method.
     pub(crate) fn method(&self) -> Method {
         match self.clone() {
@@ -137,7 +142,12 @@ impl Settings {
     /// [`Error::Io`], [`Error::Format`] if the file holds something else.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
-        toml::from_str(&text).map_err(|e| Error::format(path, format!("is no settings of a filter: {}", e.message())))
+        toml::from_str(&text).map_err(|e| {
+            let line = e.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let what = "correct it or put back a copy of it, or begin the filter anew";
+            Error::format(path, format!("is no settings of a filter: {line}{}; {what}", e.message()))
+        })
     }
 
     /// Writes them.

@@ -161,7 +161,7 @@ fn is_filtered(
         run::resume(folder, &settings, lab.engine, options, &mut watcher)
     } else {
         let (truth, observations) = system.series(STEPS, seed, start)?;
-        let series = Series { observations, truth: Some(truth) };
+        let series = Series::new(observations, Some(truth));
         run::start(&settings, Vec::new(), series, lab.engine, options, &mut watcher)
     };
     match outcome {

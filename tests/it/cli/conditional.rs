@@ -237,29 +237,6 @@ fn unusual_observations_are_warned_of() {
     }
 }
 
-/// A density bridges a hole, and beside other conditions its value there is no longer the lowest.
-#[test]
-fn observations_in_a_hole_of_the_training_are_warned_of() {
-    let place = Place::new();
-    let row =
-        |i: usize| format!("{},{},{}\n", i % 7, i % 101, if i % 2 == 0 { 3.0 } else { -3.0 } + (i % 97) as f64 / 400.0);
-    place.write("table.csv", (0..800).fold("a,w,y\n".to_owned(), |text, i| text + &row(i)));
-    for kind in ["hint", "cinn"] {
-        place.line(&format!("train table.csv --given w,y --set model.kind={kind} --out {kind} {SMALL}")).good();
-        let said = |seen: &str| {
-            place.write("seen.csv", format!("w,y\n{seen}\n"));
-            place.line(&format!("sample {kind} --given seen.csv -n 1 --device cpu")).good().stderr
-        };
-        let text = said("50,3.1\n50,0");
-        assert!(
-            text.contains("1 of 2 observations lie where") && text.contains("Row 2: `y` is 0, and no row"),
-            "{text}"
-        );
-        assert!(text.contains("between -2.76 and 3"), "{text}");
-        assert!(!said("50,3.1").contains("lie where"), "{text}");
-    }
-}
-
 #[test]
 fn samples_stay_inside_bounds() {
     let place = Place::new();

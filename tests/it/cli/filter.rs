@@ -40,31 +40,13 @@ fn a_simulated_series_is_filtered_by_every_method() {
         let again = place.line(&format!("filter --resume {method} --device cpu")).good();
         assert_eq!(again.stdout.trim(), method);
     }
-    // The flow of a step is a model like any other.
-    place.line("sample hint/models/step-004.safetensors --given seen.csv -n 10 -o again.npy --device cpu").good();
-}
-
-/// What a user does wrong.
-#[test]
-fn mistakes_are_told() {
-    let place = Place::new();
-    place.write("seen.csv", "y\n1.0\n0.9\n");
-    let told = |line: &str, code: i32, words: &[&str]| {
-        let done = place.line(&format!("{line} --device cpu"));
-        assert_eq!(done.code, Some(code), "{line}: {}", done.stderr);
-        words.iter().for_each(|word| assert!(done.stderr.contains(word), "{line}: {}", done.stderr));
-    };
-    told("filter", 2, &["<SYSTEM>"]);
-    told("filter lotka-volterra --observations seen.csv", 1, &["columns of the observation: expected 3, got 1"]);
-    told("filter lotka-volterra --method enkf --samples 0", 2, &["--samples", "is 0"]);
-    told("filter lotka-volterra --method enkf --quick", 2, &["--quick", "--method hint"]);
-    told("filter lotka-volterra --set train.lr=-1", 2, &["train.lr"]);
-    told("filter lotka-volterra --set data.rows=5", 2, &["data.rows", "the filter's own"]);
-    told("filter lotka-volterra --observation-noise 0 --method enkf", 2, &["--observation-noise"]);
-    told("filter --simulator true --observations seen.csv --method particle", 2, &["likelihood"]);
-    told("filter --simulator true --observations seen.csv", 1, &["step 0", "empty"]);
-    told("filter --resume seen.csv", 1, &["filter.toml"]);
-    place.line("simulate lotka-volterra -o x.csv -n 0").fails(2, &["-n", "0 steps"]);
+    // The flow of a step is a model like any other: of the states, given observations.
+    let model = "hint/models/step-004.safetensors";
+    place.line(&format!("sample {model} --given seen.csv -n 10 -o again.csv --device cpu")).good();
+    let again = place.text("again.csv");
+    assert!(again.lines().next().unwrap().contains("x1,x2,x3,x4") && again.lines().count() == 41, "{again}");
+    place.line(&format!("log-prob {model} truth.csv --given seen.csv -o lp.csv --device cpu")).good();
+    assert_eq!(place.text("lp.csv").lines().count(), 5);
 }
 
 /// A simulator that hangs at the second step is ended, the run says how to go on, and goes on.

@@ -8,6 +8,7 @@ mod data_report;
 mod density;
 mod docs;
 mod filter;
+mod filter_mistakes;
 mod fixtures;
 mod inn;
 mod packing;

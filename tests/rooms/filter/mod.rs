@@ -119,3 +119,21 @@ fn hint_comes_near_to_the_kalman_filter() {
     let [mean, covariance, evidence] = distances(Method::Hint(settings), 5);
     assert!(mean < 0.1 && covariance < 0.15 && evidence < 0.1, "{mean} {covariance} {evidence}");
 }
+
+/// An observation that nothing can have given: the particles say so, and how far it is is known of every method.
+#[test]
+fn impossible_observations_are_found() {
+    let (system, engine) = (simulator(linear()), Engine::cpu().unwrap());
+    let small = HintSettings::default().rows(500).set("model.blocks", 1).set("model.width", 8).set("train.epochs", 1);
+    let methods = [Method::particle(2000), Method::ensemble_kalman(2000), Method::Hint(small)];
+    for method in methods {
+        let mut filter = Filter::new(&system, method, &engine, 3).unwrap();
+        let (near, far) = (filter.step(&[1.1]).unwrap(), filter.step(&[100.0]).unwrap());
+        assert!(near.beyond == Some(0.0) && far.beyond.unwrap() > 1.0, "{filter:?}: {near:?} {far:?}");
+    }
+    let mut filter = Filter::new(&system, Method::particle(2000), &engine, 3).unwrap();
+    let error = filter.step(&[1e30]).unwrap_err().to_string();
+    assert!(error.starts_with("step 1: no particle") && error.contains("(1e30)"), "{error}");
+    // It is where it was.
+    assert_eq!(filter.step(&[1.1]).unwrap().step, 1);
+}

@@ -52,7 +52,7 @@ impl Bounds {
     }
 
     /// Whether a value lies strictly inside. NaN does not.
-    pub(super) fn holds(&self, x: f64) -> bool {
+    pub(crate) fn holds(&self, x: f64) -> bool {
         self.lower.is_none_or(|lower| x > lower) && self.upper.is_none_or(|upper| x < upper) && !x.is_nan()
     }
 
@@ -83,7 +83,7 @@ impl Bounds {
     }
 
     /// To the whole line.
-    pub(super) fn map(&self, x: f64) -> f64 {
+    pub(crate) fn map(&self, x: f64) -> f64 {
         match (self.lower, self.upper) {
             (None, None) => x,
             (Some(lower), None) => (x - lower).ln(),

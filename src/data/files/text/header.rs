@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::number::{looks_missing, number, parsed};
 use super::settings::Decimal;
+use crate::data::files::Advice;
 use crate::error::{Error, Result};
 
 /// Cells of a line as texts.
@@ -12,7 +13,7 @@ pub(super) type Texts<'a> = [Cow<'a, str>];
 
 /// Whether the first line holds names by what its cells are. "1.0,,2.0" and "1.0,NA" are rows with a hole, which must be
 /// reported and not taken for names.
-pub(super) fn is_names(first: &Texts<'_>, decimal: Decimal, path: &Path) -> Result<bool> {
+pub(super) fn is_names(first: &Texts<'_>, decimal: Decimal, advice: Advice, path: &Path) -> Result<bool> {
     let is_text = |cell: &Cow<'_, str>| parsed(cell, decimal).is_none() && !looks_missing(cell);
     // "nan" is no name, and no sign of a row of numbers either.
     let is_number = |cell: &Cow<'_, str>| parsed(cell, decimal).is_some_and(|value| !value.is_nan());
@@ -20,10 +21,11 @@ pub(super) fn is_names(first: &Texts<'_>, decimal: Decimal, path: &Path) -> Resu
     if !first.iter().any(is_number) {
         return Ok(true);
     }
-    let why = number(&first[column], decimal).err().unwrap_or_default();
+    let why = number(&first[column], decimal, advice).err().unwrap_or_default();
     let what = format!(
         "{why}, but others of the first line are: correct it; if the line holds names, none of them may be a number, or say \
-         that it does (data.header=true)"
+         that it does ({})",
+        advice.given("header", "true")
     );
     Err(Error::Cell { path: path.into(), row: 1, column: column + 1, name: None, what })
 }
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn names_are_texts_without_a_number() {
-        let is_names = |line: &str| super::is_names(&texts(line), Decimal::Point, Path::new("t.csv"));
+        let is_names = |line: &str| super::is_names(&texts(line), Decimal::Point, Advice::Settings, Path::new("t.csv"));
         for (line, expected) in
             [("a,b", true), ("a,NA", true), ("1,2", false), ("1,NA", false), ("nan,nan", false), (",", false)]
         {

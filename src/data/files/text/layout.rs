@@ -79,7 +79,8 @@ impl Layout {
         let all: Vec<Line<'_>> = texts.iter().map(|text| Line::new(text, separator)).collect();
         let mut layout = Self { separator, decimal, names: None, columns: Vec::new(), assumed: Vec::new() };
         if decimal == Decimal::Comma && settings.decimal.is_none() {
-            layout.assumed.push("fractions stand behind commas (data.decimal=point if they do not)".into());
+            let point = settings.advice.given("decimal", "point");
+            layout.assumed.push(format!("fractions stand behind commas ({point} if they do not)"));
         }
         let is_header = layout.is_header(&all, settings, lines)?;
         let (first, rows) = if is_header { (Some(&all[0]), &all[1..]) } else { (None, &all[..]) };
@@ -112,7 +113,7 @@ impl Layout {
             return Ok(header);
         }
         let first = all[0].texts();
-        if header::is_names(&first, self.decimal, lines.path())? {
+        if header::is_names(&first, self.decimal, settings.advice, lines.path())? {
             return Ok(true);
         }
         let rows: Vec<_> = all[1..].iter().map(Line::texts).collect();
@@ -128,7 +129,8 @@ impl Layout {
                 if in_quotes { "it is in quotes and the rows are not" } else { "it counts up and the rows do not" };
             let some = some.join(", ");
             self.assumed.push(format!(
-                "the first line ({some}{more}) was taken for names, as {why}; data.header=false takes it for a row"
+                "the first line ({some}{more}) was taken for names, as {why}; {} takes it for a row",
+                settings.advice.given("header", "false")
             ));
         }
         Ok(is_header)
@@ -203,11 +205,10 @@ impl Layout {
         let said = settings.separator.is_some() || settings.decimal.is_some() || told.is_some();
         if !said && self.separator == Separator::Comma && self.names.is_none() && texts.iter().all(|t| has_one_comma(t))
         {
-            self.assumed.push(
-                "each line was taken for two whole numbers; if it is one with a fraction behind a comma, say \
-                 data.decimal=comma"
-                    .into(),
-            );
+            let comma = settings.advice.given("decimal", "comma");
+            self.assumed.push(format!(
+                "each line was taken for two whole numbers; if it is one with a fraction behind a comma, say {comma}"
+            ));
         }
     }
 }

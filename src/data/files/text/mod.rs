@@ -142,8 +142,8 @@ impl<'a> Rows<'a> {
                 self.left_out += 1;
                 return Ok(());
             }
-            let number = number(&text, self.layout.decimal);
-            let rounded = number.and_then(|number| Ok((number, self.ways[i].of(number)?)));
+            let number = number(&text, self.layout.decimal, self.how.text.advice);
+            let rounded = number.and_then(|number| Ok((number, self.ways[i].of(number, self.how.text.advice)?)));
             let (number, Narrowed { exact, value, is_far }) = rounded.map_err(|what| Error::Cell {
                 path: self.path.into(),
                 row,
@@ -183,8 +183,8 @@ impl<'a> Rows<'a> {
             return Err(Error::format(self.path, what));
         }
         if let Some(column) = chosen.iter().find(|&&column| names.get(column).is_some_and(String::is_empty)) {
-            let column = column + 1;
-            let what = format!("column {column} has no name; give it one, or leave it out (data.columns)");
+            let (column, without) = (column + 1, self.how.text.advice.without_column());
+            let what = format!("column {column} has no name; give it one, or {without}");
             return Err(Error::format(self.path, what));
         }
         self.precision = Precision::new(chosen.len());
@@ -232,7 +232,7 @@ pub(crate) fn exact_column(path: &Path, name: &str, settings: &TextSettings) -> 
     while lines.next(&mut line)?.is_some() {
         split(&line, layout.separator, &mut cells);
         let text = cells.get(column).map(|cell| cell.text(&line)).unwrap_or_default();
-        numbers.push(number(&text, layout.decimal).map_err(|what| Error::Cell {
+        numbers.push(number(&text, layout.decimal, settings.advice).map_err(|what| Error::Cell {
             path: path.into(),
             row: numbers.len() + 1,
             column: column + 1,

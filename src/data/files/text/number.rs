@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 
 use super::settings::Decimal;
+use crate::data::files::Advice;
 use crate::data::files::source::narrow;
 
 /// Texts that stand for missing values in files of others.
 pub(super) const MISSING: [&str; 8] = ["na", "n/a", "#n/a", "null", "none", "-", "?", "."];
 
 /// The value of a cell as it is written, or what is wrong with it. A Fortran exponent, `1.5D+02`, is one.
-pub(in crate::data) fn number(cell: &str, decimal: Decimal) -> Result<f64, String> {
+pub(in crate::data) fn number(cell: &str, decimal: Decimal, advice: Advice) -> Result<f64, String> {
     let text = cell.trim();
     if text.is_empty() {
-        return Err("the cell is empty; data.missing=empty leaves out rows with empty cells".into());
+        return Err(format!("the cell is empty; {}", advice.missing("empty")));
     }
-    let value = parsed(text, decimal).ok_or_else(|| why_not(text, decimal))?;
+    let value = parsed(text, decimal).ok_or_else(|| why_not(text, decimal, advice))?;
     // "1e999" is finite on paper.
     if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) {
         return Err(format!("{} is too large for a 64-bit float", shortened(text)));
@@ -44,18 +45,19 @@ pub(super) fn looks_missing(text: &str) -> bool {
 }
 
 /// What is wrong with a text that is no number.
-fn why_not(text: &str, decimal: Decimal) -> String {
+fn why_not(text: &str, decimal: Decimal, advice: Advice) -> String {
     if text.contains(char::REPLACEMENT_CHARACTER) {
         return "not UTF-8 text".into();
     }
     let hint = if looks_missing(text) {
-        format!(", it looks like a missing value; data.missing={} leaves out rows that have one", shown(text))
+        format!(", it looks like a missing value; {}", advice.missing(&shown(text)))
     } else if text.bytes().all(|byte| byte == b'*') {
         "; stars are what Fortran writes if a number is too wide for its format: write it with a wider one".into()
-    } else if let Some(plain) = without_thousands(text, decimal) {
+    } else if let Some(plain) = without_thousands(text, decimal, advice) {
         plain
     } else if text.contains(char::is_whitespace) {
-        "; cells are separated by comma, semicolon, tab, bar or, in all lines, blanks (data.separator)".into()
+        let separator = advice.separator();
+        format!("; cells are separated by comma, semicolon, tab, bar or, in all lines, blanks ({separator})")
     } else {
         String::new()
     };
@@ -73,7 +75,8 @@ fn shortened(text: &str) -> String {
 }
 
 /// The hint for a number in digits of three, or with a comma before its fraction.
-fn without_thousands(text: &str, decimal: Decimal) -> Option<String> {
+fn without_thousands(text: &str, decimal: Decimal, advice: Advice) -> Option<String> {
+    let comma = advice.given("decimal", "comma");
     let (sign, digits) = text.split_at(usize::from(text.starts_with(['-', '+'])));
     let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     for (separator, name) in [
@@ -106,14 +109,13 @@ fn without_thousands(text: &str, decimal: Decimal) -> Option<String> {
         let plain = format!("{sign}{first}{}{}", rest.concat(), fraction.map(|f| format!(".{f}")).unwrap_or_default());
         if separator == "," && rest.len() == 1 && fraction.is_none() {
             return Some(format!(
-                "; if the comma groups thousands, write {plain}, if it stands before a fraction, say data.decimal=comma"
+                "; if the comma groups thousands, write {plain}, if it stands before a fraction, say {comma}"
             ));
         }
         return Some(format!("; {name} group its thousands: write {plain}"));
     }
-    let comma = text.replacen(',', ".", 1);
-    let fits = decimal == Decimal::Point && text.contains(',') && comma.parse::<f64>().is_ok();
-    fits.then(|| "; decimals need a point, or all cells of the table a comma (data.decimal=comma)".into())
+    let fits = decimal == Decimal::Point && text.contains(',') && text.replacen(',', ".", 1).parse::<f64>().is_ok();
+    fits.then(|| format!("; decimals need a point, or all cells of the table a comma ({comma})"))
 }
 
 #[cfg(test)]
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn cells_are_numbers_or_say_why_not() {
-        let point = |text: &str| number(text, Decimal::Point);
+        let point = |text: &str| number(text, Decimal::Point, Advice::Settings);
         for (text, value) in [
             ("1", 1.0),
             (" -2.5e3 ", -2500.0),
@@ -157,6 +159,17 @@ mod tests {
             let error = point(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
+        for (advice, text, expected) in [
+            (Advice::Options, "", "take the row out"),
+            (Advice::Options, "NA", "take the row out"),
+            (Advice::Steps, "NA", "none can be left out"),
+            (Advice::Options, "1,5", "--decimal comma"),
+            (Advice::Steps, "1,250", "--decimal comma"),
+            (Advice::Options, "1.0 2.0", "--separator"),
+        ] {
+            let error = number(text, Decimal::Point, advice).unwrap_err();
+            assert!(error.contains(expected) && !error.contains("data."), "{text}: {error}");
+        }
         let long = point(&"x".repeat(10_000)).unwrap_err();
         assert!(long.len() < 100, "{long}");
         let escape = point("\u{1b}[31mred").unwrap_err();
@@ -165,7 +178,7 @@ mod tests {
 
     #[test]
     fn digits_in_threes_have_a_hint_of_their_own() {
-        let hint = |text: &str, decimal| number(text, decimal).unwrap_err();
+        let hint = |text: &str, decimal| number(text, decimal, Advice::Settings).unwrap_err();
         for (text, expected) in [
             ("1,250", "write 1250, if it stands before a fraction"),
             ("-1,250,000", "commas group its thousands: write -1250000"),
@@ -187,7 +200,7 @@ mod tests {
 
     #[test]
     fn fractions_may_stand_behind_a_comma() {
-        let comma = |text: &str| number(text, Decimal::Comma);
+        let comma = |text: &str| number(text, Decimal::Comma, Advice::Settings);
         assert_eq!([comma("1,5"), comma("-,5"), comma("2"), comma("1,5e2")], [Ok(1.5), Ok(-0.5), Ok(2.0), Ok(150.0)]);
         assert!(comma("1.5").is_err() && comma("1,5,2").is_err());
     }

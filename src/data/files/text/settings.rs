@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::number::MISSING;
+use crate::data::files::Advice;
 
 /// What separates the cells of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,6 +64,8 @@ pub(crate) struct TextSettings {
     pub(crate) decimal: Option<Decimal>,
     /// What stands for a missing value: texts or numbers, or `empty` for an empty cell. Rows that have one are left out.
     pub(crate) missing: Vec<String>,
+    /// How it was said, for advice.
+    pub(crate) advice: Advice,
 }
 
 /// The name of an empty cell.
