@@ -164,6 +164,14 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// A command that simulates, or knows a density, failed, or wrote something else.
+    #[error("{}{what}", row.map(|row| format!("row {row}: ")).unwrap_or_default())]
+    Command {
+        /// Row of what it was given, counted from 1, where it is one row's fault.
+        row: Option<usize>,
+        /// What is wrong.
+        what: String,
+    },
     /// The flow of a step of a filter could not be trained.
     #[error("step {step}: {what}")]
     StepDiverged {

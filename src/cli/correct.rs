@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::counted::counted;
-use crate::data::{Table, check_table_output, read_npy_numbers, write_table};
+use crate::data::{Table, check_table_output, write_table};
 use crate::diagnose::importance::{EVEN, Tail, Weighted};
-use crate::diagnose::latents::norm_p_value;
 use crate::plan::Kind;
-use crate::printable::printable;
 use crate::rng::{Counter, Stream};
 use crate::{Error, Flow, Overwrite, Result};
 
 use super::device::DeviceArgs;
 use super::layout::LayoutArgs;
+use super::proposal::{Proposal, ProposalArgs};
 use super::{Done, model, output, trust};
 
 const AFTER_HELP: &str = "\
@@ -24,17 +23,17 @@ sampling); the shape k of their tail says whether they can be trusted, and the c
 
 The integral of the density, of likelihood times prior the evidence, comes with its standard error.
 
-Example:
+With --density, samples are drawn here. The command reads them (rows, N) from standard input as a .npy array of float32, and
+writes one log-density for each to standard output, as an array of float64.
+
+Examples:
+  hintflow correct runs/posterior --given observed.csv --density \"python3 my_density.py\" -o corrected.csv
   hintflow sample runs/posterior --given observed.csv -n 10000 -o drawn.npy
   python3 my_density.py drawn.npy log_density.npy          # log p(observed | x) + log p(x) of each row
   hintflow correct runs/posterior drawn.npy --given observed.csv --log-density log_density.npy -o corrected.csv";
 
 /// Exit code where weights cannot be trusted.
 const FAILED: u8 = 5;
-/// A chance so small is none.
-const OTHER: f64 = 1e-6;
-/// Log-densities are rounded by no more nats than this.
-const ROUNDING: f64 = 1e-3;
 /// Most samples that are drawn from weighted ones.
 const MOST: usize = 1_000_000_000;
 /// The last column of what is written.
@@ -46,20 +45,15 @@ const WEIGHT: &str = "weight";
 pub(super) struct Correct {
     /// Run folder, model file or checkpoint
     run: PathBuf,
-    /// Samples that the model drew
-    #[arg(value_name = "SAMPLES")]
-    samples: PathBuf,
-    /// The observation that they were drawn for, of a conditional model: a table of one row
+    #[command(flatten)]
+    proposal: ProposalArgs,
+    /// The observation that samples are drawn for, of a conditional model: a table of one row
     #[arg(long, value_name = "FILE")]
     given: Option<PathBuf>,
-    /// The logarithm of the true density of each sample, up to a common term: a .npy array or a text, one number for each
-    /// sample, -inf where it has none
-    #[arg(long, value_name = "FILE")]
-    log_density: PathBuf,
     /// Draw so many samples of equal weights from the weighted ones
     #[arg(long, value_name = "N", requires = "output")]
     resample: Option<usize>,
-    /// Seed of this
+    /// Seed of all that is drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Table to write, .npy or .csv: samples, and their weights as a last column unless they are resampled
@@ -78,7 +72,7 @@ impl Correct {
     pub(super) fn run(self) -> Done {
         if let Some(path) = &self.output {
             check_table_output(path, Overwrite::allowed_if(self.force))?;
-            let inputs = [Some(&self.samples), Some(&self.log_density), self.given.as_ref()];
+            let inputs = [&self.proposal.samples, &self.proposal.log_density, &self.given];
             output::distinct(&[("-o", path)], &inputs.into_iter().flatten().map(PathBuf::as_path).collect::<Vec<_>>())?;
         }
         if let Some(count) = self.resample.filter(|count| !(1..=MOST).contains(count)) {
@@ -86,21 +80,8 @@ impl Correct {
         }
         let flow = model::load(&self.run, &self.device)?;
         let y = self.observation(&flow)?;
-        let samples = model::samples(&flow, &self.samples, &self.layout)?;
-        let target = self.target(samples.rows)?;
-        let own = flow.given(&y)?.log_prob(samples.values())?;
-        if let Some(row) = own.iter().position(|d| !d.is_finite()) {
-            let what = format!("the model has no density for row {}: it did not draw these samples", row + 1);
-            return Err(Error::format(&self.samples, what).into());
-        }
-        let z = flow.given(&y)?.encode(samples.values())?.z;
-        if norm_p_value(&z, samples.dim()) < OTHER {
-            tracing::warn!(
-                "{} does not look like samples that this model drew for this observation: z of its rows is not normal",
-                self.samples.display()
-            );
-        }
-        let weighted = Weighted::of(&target, &own.iter().map(|&d| d.into()).collect::<Vec<f64>>());
+        let Proposal { samples, target, own } = self.proposal.of(&flow, &y, &self.layout, self.seed)?;
+        let weighted = Weighted::of(&target, &own);
         if let Some(path) = &self.output {
             self.write(path, &flow, &samples, &weighted)?;
         }
@@ -146,34 +127,6 @@ impl Correct {
         }
     }
 
-    /// The log-density of each of so many samples.
-    fn target(&self, rows: usize) -> Result<Vec<f64>> {
-        // Not as a table, whose values are float32: differences of large numbers matter.
-        let values = numbers(&self.log_density)?;
-        let fails = |what: String| Err(Error::format(&self.log_density, what));
-        if values.len() != rows {
-            return fails(format!(
-                "holds {}; one log-density is needed for each of {}",
-                counted(values.len(), "number"),
-                counted(rows, "sample")
-            ));
-        }
-        if let Some(row) = values.iter().position(|v| v.is_nan() || *v == f64::INFINITY) {
-            return fails(format!("row {} is {}, which is no log-density", row + 1, values[row]));
-        }
-        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if greatest == f64::NEG_INFINITY {
-            return fails("no sample has a density: every log-density is -inf".into());
-        }
-        if greatest.abs() * f64::EPSILON > ROUNDING {
-            return fails(format!(
-                "the greatest log-density is {greatest:e}, and numbers of this size have no digits for differences of a few \
-                 nats, which weights are made of; leave out a common term, or subtract the greatest, before they are written"
-            ));
-        }
-        Ok(values)
-    }
-
     fn write(&self, path: &Path, flow: &Flow, samples: &Table, weighted: &Weighted) -> Result<()> {
         let overwrite = Overwrite::allowed_if(self.force);
         let dim = samples.dim();
@@ -192,26 +145,4 @@ impl Correct {
             }
         }
     }
-}
-
-/// The numbers of a .npy array of one row or column, or of a text with one in each line, after a line of names or none.
-fn numbers(path: &Path) -> Result<Vec<f64>> {
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
-        return read_npy_numbers(path);
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
-    let mut numbers = Vec::new();
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        match line.trim().parse() {
-            Ok(value) => numbers.push(value),
-            Err(_) if number == 1 => {}
-            Err(_) => {
-                return Err(Error::format(
-                    path,
-                    format!("line {number} is `{}`, which is no number", printable(line.trim())),
-                ));
-            }
-        }
-    }
-    Ok(numbers)
 }

@@ -24,6 +24,7 @@ mod output;
 mod plot;
 mod predictions;
 mod progress;
+mod proposal;
 mod remedy;
 mod report;
 mod reproduce;

@@ -153,6 +153,14 @@ pub(crate) fn read_npy_bytes(mut bytes: &[u8], name: &Path) -> Result<(Vec<f32>,
     Ok((values, header.dim))
 }
 
+/// All numbers of an array that is in memory, as those of [`read_npy_numbers`].
+#[cfg(feature = "cli")]
+pub(crate) fn npy_numbers(mut bytes: &[u8], name: &Path) -> Result<Vec<f64>> {
+    let length = bytes.len() as u64;
+    let header = read_header(&mut bytes, length, name)?;
+    read_as(&mut bytes, &header, &(0..header.dim).collect::<Vec<_>>(), name, |_, exact| Ok(exact))
+}
+
 /// All numbers of an array of any shape, unrounded; they need not be finite.
 #[cfg(feature = "cli")]
 pub(crate) fn read_npy_numbers(path: &Path) -> Result<Vec<f64>> {

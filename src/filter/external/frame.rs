@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::files::npy::{npy_to, read_npy_bytes};
+use crate::data::files::npy::{npy_numbers, npy_to, read_npy_bytes};
 use crate::error::{Error, Result};
 
 /// How arrays are written.
@@ -59,26 +59,48 @@ impl Format {
     /// [`Error::Cell`] naming row and column, [`Error::Format`].
     pub(super) fn decode(self, bytes: &[u8], name: &Path) -> Result<(Vec<f32>, usize)> {
         match self {
-            Self::Npy => {
-                const MAGIC: &[u8] = b"\x93NUMPY";
-                if !bytes.is_empty() && !bytes.starts_with(MAGIC) {
-                    let what =
-                        format!("it begins with {}; nothing else may be printed to standard output", beginning(bytes));
-                    return Err(Error::format(name, what));
-                }
-                read_npy_bytes(bytes, name)
-            }
+            Self::Npy => begins_as_array(bytes, name).and_then(|()| read_npy_bytes(bytes, name)),
             Self::Csv => lines(bytes, name),
+        }
+    }
+
+    /// Numbers of an array of any shape, unrounded; they need not be finite.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    pub(super) fn decode_numbers(self, bytes: &[u8], name: &Path) -> Result<Vec<f64>> {
+        match self {
+            Self::Npy => begins_as_array(bytes, name).and_then(|()| npy_numbers(bytes, name)),
+            Self::Csv => {
+                let lines = text(bytes, name)?.lines().map(str::trim).filter(|line| !line.is_empty());
+                let number = |(row, line): (usize, &str)| {
+                    let wrong = || Error::format(name, format!("row {} is {}", row + 1, beginning(line.as_bytes())));
+                    line.parse().map_err(|_| wrong())
+                };
+                lines.enumerate().map(number).collect()
+            }
         }
     }
 }
 
+fn begins_as_array(bytes: &[u8], name: &Path) -> Result<()> {
+    const MAGIC: &[u8] = b"\x93NUMPY";
+    if bytes.is_empty() || bytes.starts_with(MAGIC) {
+        return Ok(());
+    }
+    let what = format!("it begins with {}; nothing else may be printed to standard output", beginning(bytes));
+    Err(Error::format(name, what))
+}
+
+fn text<'b>(bytes: &'b [u8], name: &Path) -> Result<&'b str> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::format(name, format!("it is no text; it begins with {}", beginning(bytes))))
+}
+
 /// Lines of numbers.
 fn lines(bytes: &[u8], name: &Path) -> Result<(Vec<f32>, usize)> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| Error::format(name, format!("it is no text; it begins with {}", beginning(bytes))))?;
     let (mut values, mut columns) = (Vec::new(), 0);
-    for (row, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+    for (row, line) in text(bytes, name)?.lines().filter(|line| !line.trim().is_empty()).enumerate() {
         let before = values.len();
         for (column, cell) in line.split(',').enumerate() {
             let cell = cell.trim();

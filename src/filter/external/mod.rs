@@ -27,7 +27,7 @@ pub(crate) use frame::Format;
 
 use super::system::{Draws, System};
 use crate::error::{Error, Result};
-use process::{Call, Failure};
+use process::{Call, Failure, Output};
 
 /// The command.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Command<'_> {
     /// filter does, too: what it writes of the next state is left out.
     ///
     /// # Errors
-    /// As those of [`Command::start`].
+    /// [`Error::Command`] if the command fails or writes something else, [`Error::Stopped`].
     pub(crate) fn predict(
         &self,
         seed: u64,
@@ -127,8 +127,8 @@ impl Command<'_> {
         [n, c]: [usize; 2],
         names: &[String],
     ) -> Result<Vec<f32>> {
-        let step = 1;
-        let (mut values, got) = self.simulate(step, seed, parameters, (parameters.len() / n, n), None, names)?;
+        let rows = parameters.len() / n;
+        let (mut values, got) = self.simulate(ONCE, seed, parameters, (rows, n), None, names).map_err(without_step)?;
         if got == n + c {
             values = values.chunks_exact(got).flat_map(|row| &row[n..]).copied().collect();
         } else if got != c {
@@ -137,12 +137,28 @@ impl Command<'_> {
                 self.text,
                 n + c
             );
-            return Err(Error::Simulator { step, row: None, what });
+            return Err(Error::Command { row: None, what });
         }
         Ok(values)
     }
 
-    /// A call: rows of values in, as many rows out, with their number of columns.
+    /// The log-density of each row of `n` parameters, not rounded. It may be minus infinity.
+    ///
+    /// # Errors
+    /// As those of [`Command::predict`].
+    pub(crate) fn log_density(&self, seed: u64, parameters: &[f32], n: usize) -> Result<Vec<f64>> {
+        let rows = parameters.len() / n;
+        let output = self.call(ONCE, seed, parameters, (rows, n), rows).map_err(without_step)?;
+        let wrong = |what| without_step(self.fails(ONCE, None, what, &output.said));
+        match self.format.decode_numbers(&output.bytes, Path::new("standard output")) {
+            Ok(numbers) if numbers.len() == rows => Ok(numbers),
+            Ok(numbers) => Err(wrong(format!("wrote {} numbers, must be one for each of {rows} rows", numbers.len()))),
+            Err(Error::Format { what, .. }) => Err(wrong(format!("wrote no {}: {what}", self.format.name()))),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Rows of values in, as many rows out, with their number of columns.
     fn simulate(
         &self,
         step: u32,
@@ -155,25 +171,8 @@ impl Command<'_> {
         /// Of arrays with an unknown number of columns.
         const MOST_COLUMNS: usize = 10_000;
         let most = rows.saturating_mul(expected.map_or(MOST_COLUMNS, |[n, c]| n + c));
-        let call = Call {
-            command: &self.text,
-            variables: [("HINTFLOW_STEP", step.into()), ("HINTFLOW_ROWS", rows as u64), ("HINTFLOW_SEED", seed)],
-            input: self.format.encode(states, rows, columns),
-            longest: self.format.longest(most),
-            timeout: self.timeout,
-            stop: self.stop,
-        };
-        let fails = |row, what: String, said: &str| {
-            let said = said.trim();
-            let said = if said.is_empty() { String::new() } else { format!("; it said:\n{said}") };
-            Error::Simulator { step, row, what: format!("`{}` {what}{said}", self.text) }
-        };
-        let output = match call.run() {
-            Ok(output) => output,
-            Err(Failure::Stopped) => return Err(Error::Stopped),
-            Err(Failure::Failed { what, said }) => return Err(fails(None, what, &said)),
-        };
-        let wrong = |row, what| fails(row, what, &output.said);
+        let output = self.call(step, seed, states, (rows, columns), most)?;
+        let wrong = |row, what| self.fails(step, row, what, &output.said);
         let (values, got) = match self.format.decode(&output.bytes, Path::new("standard output")) {
             Ok(decoded) => decoded,
             Err(Error::Cell { row, column, what, .. }) => {
@@ -202,6 +201,46 @@ impl Command<'_> {
             }
             _ => Ok((values, got)),
         }
+    }
+
+    /// A call: rows of values in, at most `most` values out.
+    fn call(
+        &self,
+        step: u32,
+        seed: u64,
+        values: &[f32],
+        (rows, columns): (usize, usize),
+        most: usize,
+    ) -> Result<Output> {
+        let call = Call {
+            command: &self.text,
+            variables: [("HINTFLOW_STEP", step.into()), ("HINTFLOW_ROWS", rows as u64), ("HINTFLOW_SEED", seed)],
+            input: self.format.encode(values, rows, columns),
+            longest: self.format.longest(most),
+            timeout: self.timeout,
+            stop: self.stop,
+        };
+        call.run().map_err(|failure| match failure {
+            Failure::Stopped => Error::Stopped,
+            Failure::Failed { what, said } => self.fails(step, None, what, &said),
+        })
+    }
+
+    /// What is wrong with what the command wrote, with what it `said`.
+    fn fails(&self, step: u32, row: Option<usize>, what: String, said: &str) -> Error {
+        let said = said.trim();
+        let said = if said.is_empty() { String::new() } else { format!("; it said:\n{said}") };
+        Error::Simulator { step, row, what: format!("`{}` {what}{said}", self.text) }
+    }
+}
+
+/// The step of a command that knows of none.
+const ONCE: u32 = 1;
+
+fn without_step(error: Error) -> Error {
+    match error {
+        Error::Simulator { row, what, .. } => Error::Command { row, what },
+        other => other,
     }
 }
 

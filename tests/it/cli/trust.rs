@@ -189,6 +189,39 @@ fn samples_are_corrected_and_their_evidence_is_known() {
     place.line(&format!("{line} --resample 18446744073709551615 -o n.npy")).fails(2, &["--resample"]);
 }
 
+/// The command draws the samples, and asks another for their densities.
+#[cfg(unix)]
+#[test]
+fn samples_that_are_drawn_here_are_corrected() {
+    let place = Place::new();
+    gaussian(&place, "table.csv", 4000, 0.0);
+    place.line(&format!("train table.csv --given y --set model.kind=hint {SMALL} --out run")).good();
+    place.write("seen.csv", "y\n0.8\n");
+    // log p(y | x) + log p(x), but for a constant.
+    let correct = |more: &[&str]| {
+        let line = "correct run --given seen.csv --format csv -n 3000 --device cpu";
+        place
+            .run(&line.split(' ').chain(["--density", "sh density.sh"]).chain(more.iter().copied()).collect::<Vec<_>>())
+    };
+    place.write("density.sh", "awk '{ print -0.5 * $1 * $1 - 0.5 * (0.8 - $1) * (0.8 - $1) }'\n");
+    let want = -0.25 * 0.8f64.powi(2) - 0.5 * (2.0 * std::f64::consts::TAU).ln() + std::f64::consts::TAU.ln();
+    for more in [&["-o", "corrected.npy"][..], &["--defensive", "0.5"]] {
+        let done = correct(more).good();
+        let told: f64 = done.stdout.split("log-evidence ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!((told - want).abs() < 0.05, "{told}, not {want}: {}", done.stdout);
+        let share: f64 = done.stdout.split('(').nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!(share > 30.0, "{}", done.stdout);
+    }
+    place.write("density.sh", "awk '{ print \"-inf\" }'\n");
+    correct(&[]).fails(2, &["--density", "no sample has a density"]);
+    place.write("density.sh", "echo 1\n");
+    correct(&[]).fails(1, &["sh density.sh", "wrote 1 numbers", "3000"]);
+    place.write("density.sh", "echo no license >&2\nexit 3\n");
+    correct(&[]).fails(1, &["no license", "sh density.sh"]);
+    correct(&["--defensive", "1"]).fails(2, &["--defensive"]);
+    place.line("correct run --given seen.csv --device cpu").fails(2, &["SAMPLES"]);
+}
+
 #[test]
 fn layouts_may_be_said() {
     let place = Place::new();
