@@ -47,9 +47,15 @@ mod tests {
 
     #[test]
     fn one_thing_has_another_noun_than_several() {
-        assert_eq!([0u64, 1, 2].map(|n| counted(n, "training row")), ["0 training rows", "1 training row", "2 training rows"]);
+        assert_eq!(
+            [0u64, 1, 2].map(|n| counted(n, "training row")),
+            ["0 training rows", "1 training row", "2 training rows"]
+        );
         assert_eq!(counted(3usize, "batch") + &counted(1u32, "batch"), "3 batches1 batch");
-        assert_eq!(["box", "density", "day", "loss", "retry"].map(plural), ["boxes", "densities", "days", "losses", "retries"]);
+        assert_eq!(
+            ["box", "density", "day", "loss", "retry"].map(plural),
+            ["boxes", "densities", "days", "losses", "retries"]
+        );
         assert_eq!([are(1), are(0), have(1), have(2)], ["is", "are", "has", "have"]);
         assert_eq!([1, 2, 12].map(times), ["once", "twice", "12 times"]);
     }

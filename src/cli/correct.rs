@@ -114,7 +114,10 @@ impl Correct {
         };
         output::line(&format!(
             "{}, as good as {:.0} of equal weights ({share:.1} %)\nlog-evidence {:.4} +- {:.4}\n{tail}",
-            counted(samples.rows, "sample"), weighted.effective_samples, weighted.log_evidence, weighted.log_evidence_error
+            counted(samples.rows, "sample"),
+            weighted.effective_samples,
+            weighted.log_evidence,
+            weighted.log_evidence_error
         ))?;
         if !weighted.is_good() {
             tracing::warn!(

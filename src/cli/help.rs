@@ -100,7 +100,10 @@ mod tests {
         assert!(lines[1].starts_with("          word") && lines[0].starts_with("  name    word"), "{lines:?}");
         let command = format!("  hintflow {}", "--option x".repeat(1) + &" --option x".repeat(9));
         let lines = hanging(&command);
-        assert!(lines[0].ends_with(" \\") && lines[1].starts_with("      --") | lines[1].starts_with("      x"), "{lines:?}");
+        assert!(
+            lines[0].ends_with(" \\") && lines[1].starts_with("      --") | lines[1].starts_with("      x"),
+            "{lines:?}"
+        );
         let far = format!("  {}  and what is beside", "x".repeat(70));
         assert_eq!(hanging(&far)[1], "      and what is beside");
     }

@@ -105,7 +105,12 @@ impl Config {
 
     fn model_ranges(&self) -> Result<()> {
         let m = &self.model;
-        let sizes = [("model.blocks", Some(m.blocks)), ("model.width", m.width), ("model.latent", m.latent), ("model.bins", m.bins)];
+        let sizes = [
+            ("model.blocks", Some(m.blocks)),
+            ("model.width", m.width),
+            ("model.latent", m.latent),
+            ("model.bins", m.bins),
+        ];
         for (key, value) in sizes {
             value.map_or(Ok(()), |value| whole::check(key, value))?;
         }

@@ -314,7 +314,8 @@ pub(crate) fn diagnostics_in(folder: &Path) -> PathBuf {
 pub(crate) fn read_model(run: &Path) -> Result<ModelFile> {
     let path = model_of(run)?;
     if is_table(&path) {
-        let what = "is a table, and no model: give a run folder, a model file (.safetensors) or a checkpoint in its place";
+        let what =
+            "is a table, and no model: give a run folder, a model file (.safetensors) or a checkpoint in its place";
         return Err(Error::format(path, what));
     }
     open_tensors(&path)?;

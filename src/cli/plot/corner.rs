@@ -163,7 +163,10 @@ impl Corner {
             _ => table,
         };
         if table.rows() != 1 && !(table.dim() == 1 && table.rows() == names.len()) {
-            return Err(Error::format(file, format!("has {}; the true values are one row", counted(table.rows(), "row"))));
+            return Err(Error::format(
+                file,
+                format!("has {}; the true values are one row", counted(table.rows(), "row")),
+            ));
         }
         let values = table.into_values();
         if values.len() != names.len() {

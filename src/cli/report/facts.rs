@@ -87,7 +87,12 @@ impl Facts {
         let path = manifest_of(run);
         let manifest = manifest::facts_or_damage(&path).unwrap_or_else(|why| {
             let remedy = "restore it from a copy; `hintflow train --resume` writes another one when it ends";
-            told(&path, &why, "neither how the training ended is known nor its device, its densities and its warnings", remedy);
+            told(
+                &path,
+                &why,
+                "neither how the training ended is known nor its device, its densities and its warnings",
+                remedy,
+            );
             None
         });
         let path = metrics_of(run);
@@ -106,7 +111,12 @@ impl Facts {
         }
         let path = data_of(run);
         let profile = manifest::json_or_damage(&path).unwrap_or_else(|why| {
-            told(&path, &why, "what the rows are like is not known", "restore it from a copy; the model does not need it");
+            told(
+                &path,
+                &why,
+                "what the rows are like is not known",
+                "restore it from a copy; the model does not need it",
+            );
             None
         });
         let path = diagnostics_in(&diagnosis_of(run));

@@ -156,7 +156,9 @@ mod tests {
     #[test]
     fn numbers_beyond_all_floats_are_errors_or_the_nearest() {
         let time = Packing::new(1.7e9, 3.0, false);
-        for (packing, number, words) in [(Packing::default(), -1e39, "-1e39 is too large"), (time, 1e39, "less 1700000000")] {
+        for (packing, number, words) in
+            [(Packing::default(), -1e39, "-1e39 is too large"), (time, 1e39, "less 1700000000")]
+        {
             let text = of(packing, Bounds::default(), Far::Fails, number).unwrap_err();
             assert!(text.contains(words), "{text}");
             let nearest = of(packing, Bounds::default(), Far::Nearest, number).unwrap();
@@ -179,7 +181,8 @@ mod tests {
         let positive = Bounds { lower: Some(0.0), upper: None };
         assert!(of(Packing::default(), positive, Far::Fails, 1e-60).unwrap().value > 0.0);
         // Of packed values, as settings say of numbers.
-        let settings = BTreeMap::from([("given.2".to_owned(), ColumnSetting::from(Bounds { lower: Some(1.7e9), upper: None }))]);
+        let settings =
+            BTreeMap::from([("given.2".to_owned(), ColumnSetting::from(Bounds { lower: Some(1.7e9), upper: None }))]);
         let packing = [Packing::default(), Packing::new(1.6e9, 3.0, false)];
         let found = Limits::Set(&settings, "given.").of_columns(|_| None, &[1, 2], &packing);
         assert_eq!(found, [Bounds::default(), Bounds { lower: Some(1e8), upper: None }]);

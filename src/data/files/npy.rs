@@ -6,11 +6,11 @@ mod write;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use super::Reading;
 use super::narrowing::{FarNumber, Narrowed, Narrowing};
 use super::precision::Precision;
 use super::source::{ALL, Choice, narrow, open_regular};
 use super::text::{ALL_MISSING, left_out_note};
-use super::Reading;
 use crate::data::packing::{Packed, Packing, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};

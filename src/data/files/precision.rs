@@ -280,7 +280,13 @@ mod tests {
         let packing = [Packing::default(), Packing::new(0.0, 7e51, true)];
         let mut precision = Precision::new(2);
         for row in 0..30 {
-            let number = if row % 10 == 3 { -999.0 } else if row == 4 { 1e9 } else { f64::from(row) * 1e50 };
+            let number = if row % 10 == 3 {
+                -999.0
+            } else if row == 4 {
+                1e9
+            } else {
+                f64::from(row) * 1e50
+            };
             let packed = packing[1].pack(number);
             precision.add(0, 1.0, 1.0);
             precision.add(1, packed, packed as f32);
