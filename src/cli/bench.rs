@@ -7,6 +7,7 @@ use crate::bench::{
     Bench as Timed, CASES, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread, StepTiming,
     Subject,
 };
+use crate::counted::counted;
 use crate::engine::Footprint;
 use crate::flow::Memory;
 use crate::plan::ConditionOn;
@@ -258,7 +259,12 @@ fn heading(subject: &Subject) -> Vec<String> {
     let settings: Vec<_> = settings.into_iter().flatten().collect();
     vec![
         format!("{} on {}", subject.case, subject.adapter),
-        format!("checked     {} rows agree with {}", check.rows, check.against),
+        format!(
+            "checked     {} {} with {}",
+            counted(check.rows, "row"),
+            if check.rows == 1 { "agrees" } else { "agree" },
+            check.against
+        ),
         format!("settings    {}", settings.join(", ")),
     ]
 }
@@ -288,7 +294,7 @@ fn device_lines(dispatches: Option<usize>, tiles: usize, bytes: Option<u64>, ms:
     let (Some(dispatches), Some(bytes)) = (dispatches, bytes) else { return Vec::new() };
     let (mib, rate) = (mebibytes(bytes as f64), bytes as f64 / (ms * 1e6));
     vec![
-        format!("dispatches  {dispatches} for each of {tiles} tile{}", if tiles == 1 { "" } else { "s" }),
+        format!("dispatches  {dispatches} for each of {}", counted(tiles, "tile")),
         format!("moves       {mib} as single operations, {rate:.1} GB/s"),
     ]
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::counted::counted;
 use crate::eval::density::{ASTRONOMICAL, BEYOND, Density};
 use crate::eval::normal::{Bound, Shape, Verdict};
 use crate::flow::density::{Scored, Which, describe, samples_to_draw};
@@ -208,13 +209,13 @@ fn lines(flow: &Flow, looked: &JudgedRows) -> Result<Checked> {
         }
     }
     lines.push(line(
-        format!("log-det - log|det of the Jacobian|, {looked_at} rows"),
+        format!("log-det - log|det of the Jacobian|, {}", counted(looked_at, "row")),
         log_det_error,
         Limit::Error(1e-3 * n as f64 + 1e-4 * f64::from(log_det_size)),
     ));
     if checkable {
         lines.push(line(
-            format!("Jacobian - finite differences, to its norm, {looked_at} rows"),
+            format!("Jacobian - finite differences, to its norm, {}", counted(looked_at, "row")),
             // The median: a difference across a kink of a ReLU says nothing.
             differences[differences.len() / 2],
             Limit::Error(2e-2),

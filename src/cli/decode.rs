@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
+use crate::counted::counted;
 use crate::data::files::Columns;
 use crate::data::{Table, check_table_output, side_by_side, write_table};
 use crate::plan::Kind;
@@ -60,7 +61,8 @@ impl Decode {
                 let z = model::latent_rows(&self.latent, latent, &self.layout)
                     .map_err(|error| both_are_there(&flow, &self.latent, &self.layout, error))?;
                 if let Some(y) = y.as_ref().filter(|y| y.rows != 1 && y.rows != z.rows) {
-                    let what = format!("{} rows of conditions for {} latent rows", y.rows, z.rows);
+                    let (of_y, of_z) = (counted(y.rows, "row"), counted(z.rows, "latent row"));
+                    let what = format!("{of_y} of conditions for {of_z}");
                     return Err(Error::config(model::GIVEN, format!("{what}; give one row, or as many")).into());
                 }
                 let y = y.map(Table::into_values).unwrap_or_default();
@@ -81,9 +83,9 @@ fn both_are_there(flow: &Flow, path: &Path, layout: &LayoutArgs, error: Error) -
             path,
             format!(
                 "holds latent vectors of the conditions and of the columns, as `encode` writes them; leave out {} to decode \
-                 both, or give the last {} columns alone",
+                 both, or give the last {} alone",
                 model::GIVEN,
-                spec.dim
+                counted(spec.dim, "column")
             ),
         ),
         _ => error,

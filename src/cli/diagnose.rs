@@ -7,6 +7,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::atomic::{Overwrite, write_atomic};
+use crate::counted::{self, are, counted};
 use crate::diagnose::model::{Effort, Numbers, Uniformly, against, diagnose};
 use crate::diagnose::uniform::Bands;
 use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, p_value, verdict};
@@ -213,7 +214,8 @@ impl Diagnose {
             Some(path) => {
                 let table = model::observations(flow, path, &self.parts.layout)?;
                 if table.rows != 1 && self.reference.is_some() {
-                    let what = format!("has {} rows; --reference is of the posterior of one", table.rows);
+                    let rows = counted(table.rows, "row");
+                    let what = format!("has {rows}; --reference is of the posterior of one");
                     return Err(Error::config(OBSERVED, what));
                 }
                 trust::tell(flow, &table)?;
@@ -238,10 +240,11 @@ impl Diagnose {
         let repeated = rows.windows(2).filter(|pair| pair[0] == pair[1]).count();
         if repeated * 100 > reference.rows {
             tracing::warn!(
-                "{}: {repeated} of {} rows are repeated, as those of a Markov chain are; a test of independent samples takes \
-                 them for another distribution. Thin the chain",
+                "{}: {repeated} of {} {} repeated, as those of a Markov chain are; a test of independent samples takes them \
+                 for another distribution. Thin the chain",
                 path.display(),
-                reference.rows
+                counted(reference.rows, "row"),
+                are(repeated)
             );
         }
         Ok(Some(Compared { observed, usual, reference: Some(reference.into_values()) }))
@@ -265,10 +268,10 @@ fn write(folder: &Path, found: &Diagnostics, json: &str, numbers: &Numbers) -> R
     std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
     write_atomic(&folder::diagnostics_in(folder), Overwrite::Yes, |file| writeln!(file, "{json}"))?;
     let bands = Bands::simultaneous(found.rows, BAND);
-    let rows = grouped(found.rows as u64);
+    let rows = format!("{} {}", grouped(found.rows as u64), counted::of(&found.rows, "row"));
     let parts = [
-        (picture::CALIBRATION, &numbers.ranks, format!("Ranks of {rows} rows")),
-        (picture::LATENTS, &numbers.latents, format!("Latent vectors of {rows} rows")),
+        (picture::CALIBRATION, &numbers.ranks, format!("Ranks of {rows}")),
+        (picture::LATENTS, &numbers.latents, format!("Latent vectors of {rows}")),
     ];
     for (name, part, of) in parts.into_iter().filter(|(_, part, _)| !part.is_empty()) {
         let panel = |numbers: &Uniformly| Uniform {

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use crate::counted::{self, are, counted};
 use crate::measure::{self, Metric, Protocol, Scores};
 use crate::report::grouped;
 use crate::train::folder::read_model;
@@ -120,7 +121,8 @@ impl Evaluate {
             bar.finish_and_clear();
         }
         if scores.not_finite > 0 {
-            tracing::warn!("{} samples are no finite numbers; they are no part of the measures", scores.not_finite);
+            let (samples, are) = (counted(scores.not_finite, "sample"), are(scores.not_finite));
+            tracing::warn!("{samples} {are} not finite, and no part of the measures");
         }
         if data.test.is_empty() {
             tracing::warn!("no rows are held out: compared with training rows, and without a likelihood");
@@ -153,7 +155,8 @@ impl Evaluate {
             || less(self.batch_rows, left.batch_rows)
             || less(self.correlated, left.correlated)
         {
-            tracing::warn!("there are only {} rows to compare with, fewer than asked for", grouped(rows as u64));
+            let (are, noun) = (are(rows), counted::of(&rows, "row"));
+            tracing::warn!("there {are} only {} {noun} to compare with, fewer than asked for", grouped(rows as u64));
         }
         left
     }
@@ -185,21 +188,23 @@ fn lines(scores: &Scores) -> String {
 
 /// Of how much the measures are; `accepted` where MMD compares with accepted draws of the prior.
 fn how(scores: &Scores, protocol: &Protocol, accepted: bool) -> String {
-    let [batches, rows, fitted, correlated] =
-        [protocol.batches, protocol.batch_rows, protocol.fitted, protocol.correlated].map(|n| grouped(n as u64));
+    let many = |n: usize, noun: &str| format!("{} {}", grouped(n as u64), counted::of(&n, noun));
+    let (batches, rows) = (protocol.batches, protocol.batch_rows);
     let draws = grouped(protocol.draws);
     let mmd = match accepted {
         true => format!(
-            "MMD of {batches} observation{}, {rows} samples of each and the {rows} nearest of {draws} prior draws",
-            if protocol.batches == 1 { "" } else { "s" }
+            "MMD of {}, {} of each and the {} nearest of {draws} prior draws",
+            many(batches, "observation"),
+            many(rows, "sample"),
+            grouped(rows as u64)
         ),
-        false if protocol.batches == 1 => format!("MMD of a pair of batches of {rows} rows"),
-        false => format!("MMD of {batches} pairs of batches of {rows} rows"),
+        false if batches == 1 => format!("MMD of a pair of batches of {}", many(rows, "row")),
+        false => format!("MMD of {} pairs of batches of {}", grouped(batches as u64), many(rows, "row")),
     };
     let parts = [
         scores.mmd.is_some().then_some(mmd),
-        scores.iou.is_some().then(|| format!("IoU and H-dist of {fitted} shapes")),
-        scores.corr.is_some().then(|| format!("Corr of {correlated} rows")),
+        scores.iou.is_some().then(|| format!("IoU and H-dist of {}", many(protocol.fitted, "shape"))),
+        scores.corr.is_some().then(|| format!("Corr of {}", many(protocol.correlated, "row"))),
     ];
     parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }

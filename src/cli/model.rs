@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Columns, Given};
+use crate::counted::{are, counted};
 use crate::data::files::{Far, Limits, Reading};
 use crate::data::packing::Packed;
 use crate::data::{Table, Units};
@@ -135,7 +136,8 @@ impl Data {
         };
         let x = match (&self.parts.columns, &of_given) {
             (Some(columns), _) if columns.len() != dim => {
-                let what = format!("the model has {dim} columns, {} are named", columns.len());
+                let named = columns.len();
+                let what = format!("the model has {}, {named} {} named", counted(dim, "column"), are(named));
                 return Err(Error::config(COLUMNS, what));
             }
             (Some(columns), _) => chosen(path, columns, COLUMNS, names, &reading)?,
@@ -155,14 +157,15 @@ impl Data {
             }
         };
         if x.dim() != dim {
-            let what = format!("the model was trained with {dim} columns; {} are left of the file", x.dim());
+            let (columns, left) = (counted(dim, "column"), x.dim());
+            let what = format!("the model was trained with {columns}; {left} {} left of the file", are(left));
             return Err(Error::format(path, what));
         }
         note(&x, path);
         let y = match (&self.parts.given, of_given) {
             _ if spec.kind == Kind::Flow => return Ok(Tables { x, y: None }),
             (_, Some(columns)) if columns.len() != cond_dim => {
-                let what = format!("{} are named", columns.len());
+                let what = format!("{} {} named", columns.len(), are(columns.len()));
                 return Err(Error::config(GIVEN, format!("the model was trained with {}; {what}", conditions(flow))));
             }
             (_, Some(columns)) => chosen(path, &columns, GIVEN, flow.conditions(), &reading_y)?,
@@ -176,7 +179,8 @@ impl Data {
             }
         };
         if y.rows != 1 && y.rows != x.rows {
-            let what = format!("{} rows of conditions for {} rows of {}", y.rows, x.rows, path.display());
+            let (of_y, of_x) = (counted(y.rows, "row"), counted(x.rows, "row"));
+            let what = format!("{of_y} of conditions for {of_x} of {}", path.display());
             return Err(Error::config(GIVEN, format!("{what}; give one row, or as many")));
         }
         Ok(Tables { x, y: Some(y) })
@@ -240,8 +244,8 @@ fn no_conditions(given: &str) -> Error {
 /// "3 conditions (a, b, c)".
 fn conditions(flow: &Flow) -> String {
     let (c, names) = (flow.spec().cond_dim, flow.conditions());
-    let plural = if c == 1 { "condition" } else { "conditions" };
-    if names.is_empty() { format!("{c} {plural}") } else { format!("{c} {plural} ({})", names.join(", ")) }
+    let conditions = counted(c, "condition");
+    if names.is_empty() { conditions } else { format!("{conditions} ({})", names.join(", ")) }
 }
 
 fn is_file(path: &Path) -> bool {
@@ -306,7 +310,7 @@ pub(super) fn latent_rows(path: &Path, expected: usize, layout: &LayoutArgs) -> 
     if table.dim() != expected {
         return Err(Error::format(
             path,
-            format!("the model has {expected} latent columns; the file has {}", table.dim()),
+            format!("the model has {}; the file has {}", counted(expected, "latent column"), table.dim()),
         ));
     }
     Ok(table)

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::counted::counted;
 use crate::train::run::{Observer, Start};
 use crate::train::{EpochReport, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -80,31 +81,29 @@ impl Observer for Shown {
             backend => tracing::info!("device: {} ({backend}, {})", info.name, info.kind),
         }
         tracing::info!(
-            "data:   {}, {} columns{}, {} training rows, {} held out{}",
+            "data:   {}, {}{}, {}, {} held out{}",
             start.data.name,
-            start.data.dim,
+            counted(start.data.dim, "column"),
             match start.data.cond_dim {
                 0 => String::new(),
-                1 => " given 1 condition".into(),
-                c => format!(" given {c} conditions"),
+                c => format!(" given {}", counted(c, "condition")),
             },
-            start.data.train_rows(),
+            counted(start.data.train_rows(), "training row"),
             start.data.test_rows(),
             if self.columns.is_some() && start.data.notes.is_empty() { "; no problem found in them" } else { "" }
         );
         tracing::info!(
-            "model:  {} parameters: {} blocks of width {}, recursion depth {depth}",
-            start.flow.parameters(),
-            spec.blocks,
+            "model:  {}: {} of width {}, recursion depth {depth}",
+            counted(start.flow.parameters(), "parameter"),
+            counted(spec.blocks, "block"),
             spec.width
         );
         let (batches, batch) = (train.batches_per_epoch.unwrap_or(0), train.batch.unwrap_or(0));
-        let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         tracing::info!(
             "train:  {} of {} of {}, seed {}",
-            count(train.epochs, "epoch", "epochs"),
-            count(batches, "batch", "batches"),
-            count(batch, "row", "rows"),
+            counted(train.epochs, "epoch"),
+            counted(batches, "batch"),
+            counted(batch, "row"),
             train.seed
         );
         tracing::info!("folder: {}", start.folder.display());

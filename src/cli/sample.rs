@@ -115,7 +115,7 @@ impl Sample {
     }
 
     fn too_many(&self) -> Error {
-        Error::config("-n", format!("{} samples do not fit in memory; ask for fewer", self.n))
+        Error::config("-n", format!("is {}: so many samples do not fit in memory; ask for fewer", self.n))
     }
 
     fn write(&self, columns: &Columns, samples: &[f32], dim: u32) -> Done {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
 use crate::config::{Config, Given, Layers, Preset, keys};
+use crate::counted::counted;
 use crate::data::files::text::usually_missing;
 use crate::data::uci::Uci;
 use crate::train::folder::RunFolder;
@@ -330,14 +331,15 @@ fn dry_run(config: &mut Config) -> Done {
     let train = &config.train;
     let steps = train.epochs * train.batches_per_epoch.unwrap_or(0);
     tracing::info!(
-        "data:  {}, {} columns, {} training rows, {} held out",
+        "data:  {}, {}, {}, {} held out",
         data.name,
-        data.dim,
-        data.train_rows(),
+        counted(data.dim, "column"),
+        counted(data.train_rows(), "training row"),
         data.test_rows()
     );
-    tracing::info!("model: {} parameters, width {}", crate::plan::budget::parameters(&spec), spec.width);
-    tracing::info!("train: {steps} steps of {} rows", train.batch.unwrap_or(0));
+    let parameters = counted(crate::plan::budget::parameters(&spec), "parameter");
+    tracing::info!("model: {parameters}, width {}", spec.width);
+    tracing::info!("train: {} of {}", counted(steps, "step"), counted(train.batch.unwrap_or(0), "row"));
     output::line(config.to_toml()?.trim_end())?;
     Ok(0)
 }

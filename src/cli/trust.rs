@@ -4,6 +4,7 @@
 //! itself: it sees what is far out, and not a combination that never was. Of all models it is known where a condition had
 //! no values, between others.
 
+use crate::counted::{are, counted};
 use crate::data::{Table, Units};
 use crate::plan::Kind;
 use crate::{Flow, Result};
@@ -39,8 +40,9 @@ pub(super) fn tell(flow: &Flow, observations: &Table) -> Result<()> {
             percent(RARE)
         ),
         (n, rows) => tracing::warn!(
-            "{n} of {rows} observations are unlike those of the training (less than {} of them have so low a log p(y)): do not \
+            "{n} of {rows} observations {} unlike those of the training (less than {} of them have so low a log p(y)): do not \
              trust their posteriors. Rows {}{}",
+            are(n),
             percent(RARE),
             rare[..n.min(10)].join(", "),
             if n > 10 { ", ..." } else { "" }
@@ -94,9 +96,11 @@ fn tell_of_far(flow: &Flow, observations: &Table) -> Result<()> {
         false => format!("{:.1} deviations from {usual}, the middle of the training", distance(row, column)),
     };
     tracing::warn!(
-        "{} of {rows} observations are far from those of the training: do not trust their posteriors. Row {}: `{name}` is \
-         {value}, {how}",
+        "{} of {} {} far from those of the training: do not trust {}. Row {}: `{name}` is {value}, {how}",
         far.len(),
+        counted(rows, "observation"),
+        are(far.len()),
+        if far.len() == 1 { "its posterior" } else { "their posteriors" },
         row + 1
     );
     Ok(())

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::files::{FarNumber, Vanished};
 use super::packing::{Packing, brief, shortened};
-use crate::counted::times;
+use crate::counted::{counted, times};
 use crate::error::{Error, Result};
 
 /// Rows of finite numbers with optional names of the columns. There is at least one row and one column.
@@ -283,7 +283,7 @@ pub(super) fn check_shape(rows: usize, columns: usize, values: &[f32]) -> Result
     match rows.checked_mul(columns) {
         Some(count) if count == values.len() => Ok(()),
         count => Err(Error::Shape {
-            what: format!("values of {rows} rows and {columns} columns"),
+            what: format!("values of {} and {}", counted(rows, "row"), counted(columns, "column")),
             expected: count.unwrap_or(usize::MAX),
             got: values.len(),
         }),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Diagnosis;
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// What `diagnostics.json` holds.
@@ -70,9 +71,10 @@ pub(crate) fn verdict(diagnosis: &Diagnosis, level: f64, rows: usize) -> String 
     let rejected = diagnosis.rejected(level);
     if rejected.is_empty() && rows < FEW {
         return format!(
-            "nothing speaks against this model (smallest adjusted p-value {:.4}), but {rows} rows show only coarse faults: a \
-             shift by {:.1} standard deviations would hardly be seen; name a table of fresh rows",
+            "nothing speaks against this model (smallest adjusted p-value {:.4}), but {} {} only coarse faults: a shift by {:.1} standard deviations would hardly be seen; name a table of fresh rows",
             diagnosis.p_value,
+            counted(rows, "row"),
+            if rows == 1 { "shows" } else { "show" },
             4.0 / (rows as f64).sqrt()
         );
     }

@@ -7,6 +7,7 @@
 use rayon::prelude::*;
 
 use super::{Kind, Test, deviations};
+use crate::counted::{are, counted};
 use crate::rng::{Counter, Stream, permutation_on};
 
 /// Shufflings of labels, from which mean and deviation of the accuracy are taken.
@@ -20,7 +21,13 @@ pub(super) const MOST: usize = 5_000;
 pub(crate) fn test(name: &str, ours: &[f32], theirs: &[f32], columns: usize, seed: u64) -> Test {
     let rows = (ours.len() / columns).min(theirs.len() / columns).min(MOST);
     if rows < 10 {
-        return Test::new(name, Kind::TwoSample, 0.5, 1.0, format!("{rows} rows are too few to tell samples apart"));
+        return Test::new(
+            name,
+            Kind::TwoSample,
+            0.5,
+            1.0,
+            format!("{} {} too few to tell samples apart", counted(rows, "row"), are(rows)),
+        );
     }
     // Spread over the whole of each.
     let some = |all: &[f32]| -> Vec<f32> {

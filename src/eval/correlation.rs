@@ -1,5 +1,6 @@
 //! Pearson correlation of the columns of a table, and how much two tables differ in it.
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// A deviation this small against the largest magnitude of its column is rounding, not variation: `f32` resolves 6e-8.
@@ -25,7 +26,7 @@ impl Correlation {
     pub(crate) fn of(table: &[f32], dim: usize) -> Result<Self> {
         if dim == 0 || !table.len().is_multiple_of(dim) {
             return Err(Error::Shape {
-                what: format!("length of a table with {dim} columns"),
+                what: format!("length of a table with {}", counted(dim, "column")),
                 expected: table.len().checked_div(dim).unwrap_or(0) * dim,
                 got: table.len(),
             });

@@ -19,6 +19,7 @@
 
 use rayon::prelude::*;
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// `(C, a)` of the three kernels.
@@ -79,7 +80,7 @@ impl Rows {
     fn new(what: &str, table: &[f32], dim: usize) -> Result<Self> {
         if dim == 0 || !table.len().is_multiple_of(dim) {
             let expected = table.len().checked_div(dim).unwrap_or(0) * dim;
-            let what = format!("length of {what}, rows of {dim} columns");
+            let what = format!("length of {what}, rows of {}", counted(dim, "column"));
             return Err(Error::Shape { what, expected, got: table.len() });
         }
         let finite = table.chunks_exact(dim).filter(|row| row.iter().all(|v| v.is_finite()));

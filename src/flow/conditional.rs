@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::programs::Name;
 use super::{Encoded, Flow, add_jacobian, log_density};
+use crate::counted::counted;
 use crate::engine::{Groups, Job};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
@@ -71,7 +72,8 @@ impl Flow {
     pub(super) fn whole_rows(&self, what: &str, columns: u32, values: &[f32]) -> Result<usize> {
         let n = columns as usize;
         if !values.len().is_multiple_of(n) {
-            let what = format!("{what} must hold whole rows of {n} values; values beyond the last whole row");
+            let what =
+                format!("{what} must hold whole rows of {}; values beyond the last whole row", counted(n, "value"));
             return Err(Error::Shape { what, expected: 0, got: values.len() % n });
         }
         if let Some(place) = values.iter().position(|v| !v.is_finite()) {
@@ -271,7 +273,10 @@ impl Conditional<'_> {
     fn sampled_rows(&self, n: usize) -> Result<usize> {
         let observations = self.observations.unwrap_or(1);
         observations.checked_mul(n).ok_or_else(|| {
-            Error::argument("n", format!("is {n}: so many samples of {observations} observations cannot be counted"))
+            Error::argument(
+                "n",
+                format!("is {n}: so many samples of {} cannot be counted", counted(observations, "observation")),
+            )
         })
     }
 

@@ -38,6 +38,7 @@ pub use crate::plan::{ConditionOn, Depth, Kind, Mixing, Scale, Spec, Spline, Tra
 pub use crate::tape::Memory;
 
 use crate::atomic::Overwrite;
+use crate::counted::counted;
 use crate::data::columns::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
 use crate::error::Result;
@@ -322,7 +323,10 @@ impl Flow {
     /// Whether memory can hold that many samples with their conditions: an allocation that fails would end the process.
     fn room_for(&self, rows: usize) -> Result<()> {
         let columns = self.plan.spec.row_columns() as usize;
-        let what = || format!("{rows} samples of {columns} columns, if they are drawn at once,");
+        let what = || {
+            let (samples, columns) = (counted(rows, "sample"), counted(columns, "column"));
+            format!("{samples} of {columns}, if they are drawn at once,")
+        };
         memory::reserved::<f32>(rows.saturating_mul(columns), what).map(drop)
     }
 

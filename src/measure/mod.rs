@@ -22,6 +22,7 @@ pub(crate) use metric::Metric;
 pub(crate) use shapes::held_out;
 
 use crate::config::Config;
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::eval::abc::{PAPER_DRAWS, PAPER_KEEP};
 use crate::eval::mmd::{AT_ZERO, Mmd};
@@ -98,7 +99,8 @@ impl Protocol {
                 Err(Error::config(*key, format!("is {value}, must be at least {least} and at most {most}")))
             }
             None if self.fitted > self.correlated => {
-                let what = format!("is {}, more than the {} samples of `correlated`", self.fitted, self.correlated);
+                let what =
+                    format!("is {}, more than `correlated`, {}", self.fitted, counted(self.correlated, "sample"));
                 Err(Error::argument("fitted", what))
             }
             None if abc && self.batches * self.batch_rows > MOST_ACCEPTED => {

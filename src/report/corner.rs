@@ -9,6 +9,7 @@ use super::contour::Grid;
 use super::histogram::{self, density, steps};
 use super::page::{BLUE, Label, MUTED, ORANGE, Page, Rect, SMALL, TEXT, TITLE, fit, save};
 use super::panel::{Axis, Panel};
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// Rows that are drawn over others of their kind.
@@ -76,7 +77,7 @@ pub(crate) fn corner(path: &Path, samples: &[CornerSample], names: &[String], tr
     save(path, width, top + n as f64 * (cell + gap) - gap + below, |page| {
         key(page, samples, truth.is_some(), [width - 16.0, 20.0]);
         if broken > 0 {
-            let note = format!("{broken} value{} not finite", if broken == 1 { "" } else { "s" });
+            let note = format!("{} not finite", counted(broken, "value"));
             page.text(&note, [20.0, 20.0], Label::new(HPos::Left, VPos::Center).color(MUTED));
         }
         for row in 0..n {

@@ -8,6 +8,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::heat::{self, BAR, Blocks, MAP, NAMES, TICKS, blend, color_bar, sequential};
 use super::page::{GREY, Label, MUTED, Page, Rect, SMALL, TITLE, fit, save, text_width};
 use super::panel::Axis;
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::eval::correlation::Correlation;
 
@@ -114,7 +115,7 @@ pub(crate) fn fourier_blocks(order: usize) -> Vec<String> {
 
 fn rows(c: &Correlation) -> String {
     let skipped = if c.skipped == 0 { String::new() } else { format!(" ({} not finite)", c.skipped) };
-    format!("{} rows{skipped}", c.rows)
+    counted(c.rows, "row") + &skipped
 }
 
 fn short(value: f64) -> String {

@@ -8,6 +8,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::corner::COLORS;
 use super::page::{BLUE, Label, MUTED, ORANGE, Rect, SMALL, TEXT, TITLE, fit, save, text_width};
 use super::panel::{Axis, Panel, legend};
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// What a training reports at the end of an epoch.
@@ -60,7 +61,7 @@ pub(crate) fn loss_curves(path: &Path, history: &LossHistory) -> Result<()> {
     let y = Axis::robust(losses(), 0.0, CUT).unwrap_or(Axis::linear(0.0, 1.0));
     let outside = losses().filter(|v| v.is_finite() && !(y.low..=y.high).contains(v)).count();
     let broken = losses().filter(|v| !v.is_finite()).count();
-    let values = |count: usize| format!("{count} value{}", if count == 1 { "" } else { "s" });
+    let values = |count: usize| counted(count, "value");
     let is_out = |p: &LossPoint| [Some(p.train), p.test].into_iter().flatten().any(|v| !(y.low..=y.high).contains(&v));
     let first_out = points.iter().take_while(|p| is_out(p)).count();
     let at_start = first_out > 0 && !points[first_out..].iter().any(is_out);

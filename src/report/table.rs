@@ -8,6 +8,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::histogram::{self, density, steps};
 use super::page::{BLUE, Label, MUTED, ORANGE, Page, Rect, SMALL, TITLE, fit, save, text_width};
 use super::panel::{Axis, Panel, legend};
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// Columns shown by [`marginals`].
@@ -108,7 +109,7 @@ impl<'a> Tables<'a> {
             if dim == 0 || table.is_empty() || !table.len().is_multiple_of(dim) {
                 let expected = table.len().div_ceil(dim.max(1)).max(1) * dim;
                 return Err(Error::Shape {
-                    what: format!("length of the {what} with {dim} columns"),
+                    what: format!("length of the {what} with {}", counted(dim, "column")),
                     expected,
                     got: table.len(),
                 });
@@ -144,7 +145,7 @@ impl<'a> Tables<'a> {
         for (what, table) in [("data", self.data), ("samples", self.samples)] {
             let broken = table.iter().filter(|v| !v.is_finite()).count();
             if broken > 0 {
-                notes.push(format!("{broken} value{} of the {what} not finite", if broken == 1 { "" } else { "s" }));
+                notes.push(format!("{} of the {what} not finite", counted(broken, "value")));
             }
         }
         page.text(title, [left, 20.0], Label::new(HPos::Left, VPos::Center).size(TITLE));

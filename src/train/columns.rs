@@ -5,6 +5,7 @@ mod like;
 use std::path::Path;
 
 use crate::config::{Config, Given, keys};
+use crate::counted::counted;
 use crate::data::Table;
 use crate::data::columns::units::{ColumnSetting, Units};
 use crate::data::files::{Far, Limits, Reading};
@@ -70,8 +71,8 @@ pub(super) fn read(
             }
             if y.rows != x.rows {
                 let what = format!(
-                    "has {} rows, but {} has {}: every row needs the conditions of its own",
-                    y.rows,
+                    "has {}, but {} has {}: every row needs the conditions of its own",
+                    counted(y.rows, "row"),
                     path.display(),
                     x.rows
                 );
@@ -258,8 +259,8 @@ impl RowColumns {
         let spec = &file.plan.spec;
         if (spec.dim as usize, spec.cond_dim as usize) != (self.dim, self.cond_dim) {
             let count = |dim: usize, cond_dim: usize| match cond_dim {
-                0 => format!("{dim} columns"),
-                c => format!("{dim} columns and {c} conditions"),
+                0 => counted(dim, "column"),
+                c => format!("{} and {}", counted(dim, "column"), counted(c, "condition")),
             };
             let model = count(spec.dim as usize, spec.cond_dim as usize);
             let what = format!("the model has {model}, the data has {}", count(self.dim, self.cond_dim));

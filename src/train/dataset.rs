@@ -10,6 +10,7 @@ use super::columns::{self, RowColumns};
 use super::notes;
 use super::profile::{self, Finding, Problem, Profile};
 use crate::config::{Config, CouplingKind, Preset, Train, preset};
+use crate::counted::{are, counted};
 use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
 use crate::data::{Table, table};
 use crate::error::{Error, Result};
@@ -84,7 +85,7 @@ impl Dataset {
         let rows = Rows {
             name: name.into(),
             columns,
-            findings: rounded(&train),
+            findings: notes::of_rounding(&train),
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
@@ -152,9 +153,13 @@ impl Dataset {
         if batch > rows {
             let held_out = match self.split {
                 None => String::new(),
-                Some(HeldOut { rows, .. }) => format!(" ({rows} more are held out, see data.validation)"),
+                Some(HeldOut { rows, .. }) => format!(" ({rows} more {} held out, see data.validation)", are(rows)),
             };
-            let what = format!("is {batch}, but there are only {rows} training rows{held_out}; choose {rows} or less");
+            let what = format!(
+                "is {batch}, but there {} only {}{held_out}; choose {rows} or less",
+                are(rows),
+                counted(rows, "training row")
+            );
             return Err(Error::config("train.batch", what));
         }
         let batches = resolved.batches_per_epoch.unwrap_or(1);
@@ -181,15 +186,6 @@ pub(crate) fn add_test_noise<'a>(x: impl IntoIterator<Item = &'a mut f32>, confi
     let sigma = config.data.test_noise as f32;
     let fours = (0..).map(|group| rng::normals4(config.train.seed, Stream::TestNoise, 0, group));
     x.into_iter().zip(fours.flatten()).for_each(|(x, z)| *x += sigma * z);
-}
-
-/// That rounding to 32-bit floats changed a column, or made numbers of it zero, if it did.
-fn rounded(table: &Table) -> Vec<Finding> {
-    let labels = |columns: &[usize]| columns.iter().map(|&j| table.column_label(j)).collect();
-    let coarse = table.coarse_note().map(|says| Finding::new(Problem::Rounded, labels(table.coarse()), says));
-    let vanished = table.vanished_note();
-    let vanished = vanished.map(|(columns, says)| Finding::new(Problem::Vanished, labels(&columns), says));
-    coarse.into_iter().chain(vanished).collect()
 }
 
 /// Rows as they were simulated or read. There is one copy of the training rows from here on to the device.
@@ -414,14 +410,14 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     };
     if let Some(wanted) = config.data.rows {
         if wanted > rows.into() {
-            let what = format!("is {wanted}, but {} has {rows} rows", path.display());
+            let what = format!("is {wanted}, but {} has {}", path.display(), counted(rows, "row"));
             return Err(Error::config("data.rows", what));
         }
         rows = wanted as u32;
     }
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
-    let mut findings = rounded(&table);
+    let mut findings = notes::of_rounding(&table);
     let (choices, left_out) = (table.assumed().to_vec(), table.left_out());
     if held_out == 0 && share > 0.0 {
         findings.push(none_held_out("there is no test loss"));
@@ -467,7 +463,7 @@ pub(super) fn is_held_out(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
 /// Training and held-out rows of the first `rows` rows of a table, both in the table's order.
 fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> Result<(Arc<[f32]>, Vec<f32>)> {
     let dim = table.dim();
-    let what = || format!("{rows} training rows beside the table");
+    let what = || counted(rows, "training row") + " beside the table";
     let mut train = shared_zeros((rows as usize - held_out) * dim, what)?;
     if held_out == 0 {
         let mut values = table.into_values();
@@ -475,7 +471,7 @@ fn split(table: Table, rows: u32, held_out: usize, is_held_out: &[bool]) -> Resu
         Arc::make_mut(&mut train).copy_from_slice(&values);
         return Ok((train, Vec::new()));
     }
-    let mut test = memory::reserved(held_out * dim, || format!("{held_out} held-out rows"))?;
+    let mut test = memory::reserved(held_out * dim, || counted(held_out, "held-out row"))?;
     let mut places = Arc::make_mut(&mut train).chunks_exact_mut(dim);
     for (row, held_out) in table.iter_rows().zip(is_held_out) {
         match if *held_out { None } else { places.next() } {

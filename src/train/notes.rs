@@ -6,6 +6,8 @@ use super::columns::RowColumns;
 use super::profile::{Finding, Problem};
 pub(super) use relations::of_relations;
 
+use crate::counted::{are, counted, times};
+use crate::data::Table;
 use crate::data::columns::units::{Choice, Chosen, Regressed};
 use crate::plan::Kind;
 
@@ -18,7 +20,8 @@ pub(super) fn of_rows(values: &[f32], columns: &RowColumns, coarse: &[usize], ki
     let dim = columns.row();
     let rows = values.len() / dim;
     if rows < FEW_ROWS {
-        let says = format!("there are only {rows} training rows: too few to learn a density from");
+        let says =
+            format!("there {} only {}: too few to learn a density from", are(rows), counted(rows, "training row"));
         notes.push(Finding::of_rows(Problem::FewRows, says));
     }
     let whole = (0..dim).filter(|j| !coarse.contains(j) && is_whole(values, dim, *j));
@@ -41,6 +44,15 @@ pub(super) fn of_rows(values: &[f32], columns: &RowColumns, coarse: &[usize], ki
         notes.push(Finding::new(Problem::WholeNumbers, columns.labels(&of_y), says));
     }
     notes
+}
+
+/// That rounding to 32-bit floats changed a column, or made numbers of it zero, if it did.
+pub(super) fn of_rounding(table: &Table) -> Vec<Finding> {
+    let labels = |columns: &[usize]| columns.iter().map(|&j| table.column_label(j)).collect();
+    let coarse = table.coarse_note().map(|says| Finding::new(Problem::Rounded, labels(table.coarse()), says));
+    let vanished = table.vanished_note();
+    let vanished = vanished.map(|(columns, says)| Finding::new(Problem::Vanished, labels(&columns), says));
+    coarse.into_iter().chain(vanished).collect()
 }
 
 /// Notes on columns that are constant.
@@ -78,11 +90,7 @@ const NAMED: usize = 12;
 pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<Finding> {
     let described = |chosen: &&Chosen| {
         let Chosen { column, extreme, usual: [low, high], .. } = chosen;
-        let times = match extreme.times {
-            1 => "once".into(),
-            2 => "twice".into(),
-            n => format!("{n} times"),
-        };
+        let times = times(extreme.times);
         let [value, low, high] = [extreme.value, *low, *high].map(|value| columns.number_of(*column, value));
         let (name, row) = (columns.label(*column), file_row(held_out, extreme.row));
         match chosen.choice {
@@ -227,5 +235,8 @@ mod tests {
         config.data.rows = Some(15);
         let notes = Dataset::load(&config, None).unwrap().notes.join("; ");
         assert!(notes.contains("only 13 training rows") || notes.contains("only 14 training rows"), "{notes}");
+        config.data.rows = Some(2);
+        let notes = Dataset::load(&config, None).unwrap().notes.join("; ");
+        assert!(notes.contains("there is only 1 training row:"), "{notes}");
     }
 }

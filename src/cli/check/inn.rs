@@ -3,6 +3,7 @@
 use super::super::judged_rows::JudgedRows;
 use super::{Checked, Limit, Line, ROUND_TRIP, shape_of};
 use crate::Result;
+use crate::counted::counted;
 use crate::flow::Flow;
 
 /// The checks of some rows.
@@ -14,7 +15,11 @@ pub(super) fn lines(flow: &Flow, looked: &JudgedRows) -> Result<Checked> {
     let told = found.told.iter().copied().fold(0.0, |worst: f64, e| if worst < e || e.is_nan() { e } else { worst });
     let line = |what: &str, value, limit| Line { what: what.into(), value, limit };
     let mut lines = vec![
-        line(&format!("values of samples that are not finite, of {rows} rows"), not_finite as f64, Limit::Error(0.0)),
+        line(
+            &format!("values of samples that are not finite, of {}", counted(rows, "row")),
+            not_finite as f64,
+            Limit::Error(0.0),
+        ),
         line("inverse(forward(x)) - x, to the deviation; the worst", found.round_trip, Limit::Error(ROUND_TRIP)),
         line("y told from x - y, to the deviation; the worst column", told, Limit::None),
     ];

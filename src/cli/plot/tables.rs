@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::cli::layout::LayoutArgs;
+use crate::counted::{self, counted};
 use crate::data::Table;
 use crate::data::packing::Packed;
 use crate::data::shapes::fourier::{Curve, column_names, order_of};
@@ -36,7 +37,12 @@ impl Correlation {
         let titles = titles(&self.files);
         let labels = labels(&first);
         let Some(file) = self.files.get(1) else {
-            let title = format!("{}: correlations of {} rows", titles[0], grouped(first.rows() as u64));
+            let title = format!(
+                "{}: correlations of {} {}",
+                titles[0],
+                grouped(first.rows() as u64),
+                counted::of(&first.rows(), "row")
+            );
             correlation_map(&path, &title, first.values(), first.dim(), &labels)?;
             return Ok(path);
         };
@@ -46,7 +52,8 @@ impl Correlation {
             second = second.select(names)?;
         }
         if second.dim() != first.dim() {
-            let what = format!("has {} columns, but {} has {}", second.dim(), self.files[0].display(), first.dim());
+            let columns = counted(second.dim(), "column");
+            let what = format!("has {columns}, but {} has {}", self.files[0].display(), first.dim());
             return Err(Error::format(file, what));
         }
         let tables = [(titles[0].as_str(), first.values()), (titles[1].as_str(), second.values())];
@@ -86,8 +93,8 @@ fn curves(file: &Path, layout: &LayoutArgs) -> Result<Vec<Outline>> {
     let table = Table::read_with(file, &layout.reading())?;
     if order_of(table.dim()).is_none() {
         let what = format!(
-            "has {} columns; curves of order M have 4 (2 M + 1) coefficients, as samples of Lens (20) and Cross (100) have",
-            table.dim()
+            "has {}; curves of order M have 4 (2 M + 1) coefficients, as samples of Lens (20) and Cross (100) have",
+            counted(table.dim(), "column")
         );
         return Err(Error::format(file, what));
     }

@@ -1,5 +1,6 @@
 //! The tests of a diagnosis, each with what it found, and pictures of them.
 
+use crate::counted::{self, are, counted};
 use crate::diagnose::{Kind, Test, p_value};
 use crate::plan;
 use crate::report::html::{Cell, Html, Row};
@@ -78,13 +79,15 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         html.paragraph("This is of another model than the run has now.");
     }
     html.paragraph(&format!(
-        "{} {}, {} samples{each}, seed {}. A p-value is the chance of a deviation as large if the model is right; the adjusted one \
-         regards that there are {} tests (Holm), and below {} it speaks against the model.",
+        "{} {}, {} {}{each}, seed {}. A p-value is the chance of a deviation as large if the model is right; the adjusted one \
+         regards that there {} {} (Holm), and below {} it speaks against the model.",
         grouped(found.rows as u64),
         found.rows_of,
         grouped(found.samples as u64),
+        counted::of(&found.samples, "sample"),
         found.seed,
-        found.diagnosis.tests.len(),
+        are(found.diagnosis.tests.len()),
+        counted(found.diagnosis.tests.len(), "test"),
         found.level
     ));
     for part in &PARTS {

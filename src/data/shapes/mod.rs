@@ -188,7 +188,7 @@ impl Shapes {
 
 /// Zeros for `n` rows, or an error for a number that no machine holds.
 fn allocate(n: usize, dim: usize) -> Result<Vec<f32>> {
-    let too_many = || Error::argument("n", format!("{n} rows do not fit in memory; ask for fewer"));
+    let too_many = || Error::argument("n", format!("{n}: so many rows do not fit in memory; ask for fewer"));
     if n == 0 {
         return Err(Error::argument("n", "0 rows were asked for; take at least 1"));
     }

@@ -17,6 +17,7 @@ use super::pickle::Pickle;
 use super::random_state::RandomState;
 use super::source::Layout;
 use super::{Uci, Values};
+use crate::counted::{are, counted};
 use crate::data::files::npy;
 use crate::data::files::open_regular;
 use crate::error::{Error, Result};
@@ -50,8 +51,9 @@ pub(super) fn read(path: &Path, seed: u32) -> Result<Values> {
     let kept = uncorrelated(&correlations(&values));
     if kept.len() != LEFT {
         notes.push(format!(
-            "{} sensors are left after those are taken out that say the same as another; {LEFT} are in published results",
-            kept.len()
+            "{} {} left after those are taken out that say the same as another; {LEFT} are in published results",
+            counted(kept.len(), "sensor"),
+            are(kept.len())
         ));
     }
     keep(&mut values, SENSORS, &kept);
@@ -77,7 +79,8 @@ fn pickled(path: &Path) -> Result<Vec<f64>> {
     let sensors: Vec<_> =
         frame.columns.iter().enumerate().filter(|(_, column)| !OTHER_NAMES.contains(&column.name)).collect();
     if sensors.len() != SENSORS {
-        let what = format!("has {} columns besides {}; GAS has {SENSORS}", sensors.len(), OTHER_NAMES.join(", "));
+        let what =
+            format!("has {} besides {}; GAS has {SENSORS}", counted(sensors.len(), "column"), OTHER_NAMES.join(", "));
         return Err(Error::format(path, what));
     }
     let mut values = vec![0.0; frame.rows * SENSORS];
@@ -100,7 +103,8 @@ fn array(path: &Path) -> Result<Vec<f64>> {
         SENSORS => Ok((0..SENSORS).collect()),
         other => {
             let what = format!(
-                "has {other} columns; GAS has {SENSORS} sensors, or {COLUMNS} columns with time and concentrations first"
+                "has {}; GAS has {SENSORS} sensors, or {COLUMNS} columns with time and concentrations first",
+                counted(other, "column")
             );
             Err(Error::format(path, what))
         }

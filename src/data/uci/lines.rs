@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::counted::counted;
 use crate::data::files::Advice;
 use crate::data::files::narrow;
 use crate::data::files::open_regular;
@@ -123,7 +124,8 @@ impl<'a> Line<'a> {
     pub(super) fn wrong_cells(&self, row: usize, got: usize, expected: usize) -> Error {
         let line = self.number;
         let what = format!(
-            "row {row} (line {line}) has {got} cells where {expected} are expected; the file is damaged or truncated"
+            "row {row} (line {line}) has {} where {expected} are expected; the file is damaged or truncated",
+            counted(got, "cell")
         );
         Error::format(self.path, what)
     }

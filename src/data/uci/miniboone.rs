@@ -14,6 +14,7 @@ use super::gas::keep;
 use super::lines::Lines;
 use super::source::Layout;
 use super::{Uci, Values};
+use crate::counted::counted;
 use crate::data::files::npy;
 use crate::error::{Error, Result};
 
@@ -38,7 +39,10 @@ pub(super) fn read(path: &Path) -> Result<Values> {
 fn array(path: &Path) -> Result<Vec<f64>> {
     let (_, values) = npy::read_unrounded(path, |dim| match dim {
         ARRAY_COLUMNS => Ok((0..ARRAY_COLUMNS - 1).collect()),
-        other => Err(Error::format(path, format!("has {other} columns; miniboone/data.npy has {ARRAY_COLUMNS}"))),
+        other => Err(Error::format(
+            path,
+            format!("has {}; miniboone/data.npy has {ARRAY_COLUMNS}", counted(other, "column")),
+        )),
     })?;
     Ok(values)
 }

@@ -15,6 +15,7 @@ use super::lines::{Line, Lines};
 use super::random_state::RandomState;
 use super::source::Layout;
 use super::{Uci, Values};
+use crate::counted::{are, counted};
 use crate::data::files::npy;
 use crate::error::{Error, Result};
 
@@ -74,8 +75,10 @@ fn array(path: &Path) -> Result<Vec<f64>> {
     let (_, values) = npy::read_unrounded(path, |dim| match dim {
         ARRAY_COLUMNS => Ok(KEPT.to_vec()),
         other => {
-            let what =
-                format!("has {other} columns; power/data.npy has {ARRAY_COLUMNS}: seven measurements and the time");
+            let what = format!(
+                "has {}; power/data.npy has {ARRAY_COLUMNS}: seven measurements and the time",
+                counted(other, "column")
+            );
             Err(Error::format(path, what))
         }
     })?;
@@ -102,7 +105,14 @@ fn raw(path: &Path) -> Result<(Vec<f64>, Vec<String>)> {
     if values.is_empty() {
         return Err(Error::format(path, format!("no row of {row} has all measurements")));
     }
-    let note = || format!("{missing} of {row} rows lack measurements and are left out");
+    let note = || {
+        format!(
+            "{missing} of {} {} measurements and {} left out",
+            counted(row, "row"),
+            if missing == 1 { "lacks" } else { "lack" },
+            are(missing)
+        )
+    };
     Ok((values, (missing > 0).then(note).into_iter().collect()))
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Parts, Uci, Values};
+use crate::counted::{are, counted};
 use crate::error::{Error, Result};
 
 /// Fewer rows leave a part empty.
@@ -37,8 +38,11 @@ pub(super) fn split(rows: Values, set: Uci, path: &Path) -> Result<Parts> {
     let dim = columns.len();
     let count = values.len() / dim;
     if count < LEAST_ROWS {
-        let what =
-            format!("{count} rows are left; {LEAST_ROWS} are needed for a training, a validation and a test part");
+        let what = format!(
+            "{} {} left; {LEAST_ROWS} are needed for a training, a validation and a test part",
+            counted(count, "row"),
+            are(count)
+        );
         return Err(Error::format(path, what));
     }
     let [train, validation, test] = sizes(count);

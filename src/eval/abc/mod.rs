@@ -28,6 +28,7 @@ use rayon::prelude::*;
 use nearest::{Nearest, Span};
 pub(crate) use shapes::ShapePool;
 
+use crate::counted::{counted, have};
 use crate::error::{Error, Result};
 
 /// Draws that the paper's authors keep, of a pool of [`PAPER_DRAWS`].
@@ -188,7 +189,7 @@ impl Abc {
     fn check(&self, columns: usize, observations: &[f32]) -> Result<()> {
         if columns == 0 || observations.is_empty() || !observations.len().is_multiple_of(columns) {
             let rows = observations.len().checked_div(columns).unwrap_or(0);
-            let what = format!("length of the observations, rows of {columns} values");
+            let what = format!("length of the observations, rows of {}", counted(columns, "value"));
             return Err(Error::Shape { what, expected: rows.max(1) * columns, got: observations.len() });
         }
         if let Some(at) = observations.iter().position(|v| !v.is_finite()) {
@@ -208,7 +209,8 @@ impl Abc {
         let kept = nearest.into_sorted();
         if kept.len() < self.keep {
             let (found, keep, draws) = (kept.len(), self.keep, self.draws);
-            let what = format!("only {found} of {draws} draws have finite observations, {keep} are to be kept");
+            let what =
+                format!("only {found} of {draws} draws {} finite observations, {keep} are to be kept", have(found));
             return Err(Error::argument("keep", what));
         }
         let dim = pool.dim();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Abc, Accepted, Distance, Simulator};
 use crate::atomic::Overwrite;
+use crate::counted::counted;
 use crate::data::files::npy::read_npy;
 use crate::data::write_npy;
 use crate::error::{Error, Result};
@@ -27,7 +28,10 @@ impl Accepted {
     pub(crate) fn read(path: &Path, dim: usize) -> Result<Self> {
         let table = read_npy(path)?;
         if table.dim() != 1 + dim {
-            let what = format!("{} columns instead of 1 + {dim}; not accepted draws of this simulator", table.dim());
+            let what = format!(
+                "{} instead of 1 + {dim}; not accepted draws of this simulator",
+                counted(table.dim(), "column")
+            );
             return Err(Error::format(path, what));
         }
         let distances: Vec<f32> = table.iter_rows().map(|row| row[0]).collect();
@@ -93,7 +97,11 @@ impl Abc {
         match Accepted::read(path, dim) {
             Ok(accepted) if accepted.distances.len() == self.keep => Ok(Some(accepted)),
             Ok(Accepted { distances, .. }) => {
-                let what = format!("{} draws instead of {}; delete the file to draw again", distances.len(), self.keep);
+                let what = format!(
+                    "{} instead of {}; delete the file to draw again",
+                    counted(distances.len(), "draw"),
+                    self.keep
+                );
                 Err(Error::format(path, what))
             }
             Err(Error::Format { path, what }) => Err(Error::format(path, what + "; delete the file to draw again")),

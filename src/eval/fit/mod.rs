@@ -33,6 +33,7 @@ use rayon::prelude::*;
 
 use super::hausdorff::hausdorff;
 use super::polygon::{check_finite, iou};
+use crate::counted::counted;
 use crate::data::Shapes;
 use crate::data::shapes::fourier::{Curve, Point, order_of};
 use crate::error::{Error, Result};
@@ -121,7 +122,7 @@ impl Likenesses {
     pub(crate) fn of(table: &[f32], dim: usize, shapes: Shapes, rules: Rules) -> Result<Self> {
         if order_of(dim).is_none() || !table.len().is_multiple_of(dim) {
             return Err(Error::Shape {
-                what: format!("length of a table of Fourier curves with {dim} columns"),
+                what: format!("length of a table of Fourier curves with {}", counted(dim, "column")),
                 expected: table.len().checked_div(dim).unwrap_or(0) * dim,
                 got: table.len(),
             });

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::config::Preset;
+use crate::counted::counted;
 use crate::data::TEST_FIRST_ROW;
 use crate::error::Result;
 use crate::paper::lab::{Found, Lab};
@@ -26,8 +27,7 @@ pub(super) fn jacobians(lab: &mut Lab<'_>, models: &[Model], path: &Path) -> Res
     let shapes = lab.lens()?;
     let mut maps = Vec::new();
     for model in models {
-        let plural = if model.blocks == 1 { "" } else { "s" };
-        let title = format!("{}, {} block{plural}", model.label(), model.blocks);
+        let title = format!("{}, {}", model.label(), counted(model.blocks, "block"));
         let flow = match lab.flow(model)? {
             Found::Flow(flow) => flow,
             Found::Diverged => {

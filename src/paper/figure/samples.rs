@@ -5,6 +5,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::config::Preset;
+use crate::counted::counted;
 use crate::data::Shapes;
 use crate::data::shapes::fourier::Curve;
 
@@ -88,8 +89,7 @@ fn drawn(lab: &mut Lab<'_>, models: &[Model], path: &Path, legend: &[(Ink, &str)
 /// Samples of a model; of a conditional one each is given the observation of another row of the test set. None where it
 /// is not there; one that diverged has a title alone.
 fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
-    let plural = if model.blocks == 1 { "" } else { "s" };
-    let name = format!("{}, {} block{plural}", model.label(), model.blocks);
+    let name = format!("{}, {}", model.label(), counted(model.blocks, "block"));
     let flow = match lab.flow(model)? {
         Found::Flow(flow) => flow,
         Found::Diverged => {

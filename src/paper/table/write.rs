@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::{Row, Table};
 use crate::atomic::{Overwrite, write_atomic};
 use crate::config::Preset;
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::measure::{Metric, Protocol};
 use crate::paper::lab::{Absent, Lab};
@@ -225,7 +226,8 @@ fn notes(lab: &Lab<'_>, table: &Table, rows: &[Filled<'_>]) -> String {
         if broken > 0 {
             let (model, run) = (&measured.model, measured.run);
             notes.push(format!(
-                "{model}, run {run}: {broken} samples were no finite numbers and are no part of the measures."
+                "{model}, run {run}: {} not finite numbers, and no part of the measures.",
+                counted(broken, "sample") + if broken == 1 { " is" } else { " are" }
             ));
         }
     }

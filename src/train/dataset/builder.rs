@@ -3,6 +3,7 @@
 use super::{Dataset, Finding, RowColumns, Rows};
 use crate::config::Model;
 use crate::config::preset::{for_inn_tables, for_tables};
+use crate::counted::counted;
 use crate::data::columns::units::{Bounds, Choice, ColumnSetting, Gains, Units};
 use crate::data::{Table, side_by_side};
 use crate::error::{Error, Result};
@@ -47,7 +48,8 @@ impl Lane {
             return Err(Error::argument("dim", format!("{what} must have at least one column")));
         }
         if !rows.len().is_multiple_of(self.dim) {
-            let what = format!("{what} must hold whole rows of {} values; values beyond the last whole row", self.dim);
+            let values = counted(self.dim, "value");
+            let what = format!("{what} must hold whole rows of {values}; values beyond the last whole row");
             return Err(Error::Shape { what, expected: 0, got: rows.len() % self.dim });
         }
         if !self.names.is_empty() && self.names.len() != self.dim {
@@ -229,7 +231,7 @@ impl DatasetBuilder {
         let Ok(rows) = u32::try_from(count) else {
             return Err(Error::argument("x", "has 2^32 rows or more"));
         };
-        let mut findings: Vec<Finding> = super::rounded(&all).into_iter().collect();
+        let mut findings: Vec<Finding> = super::notes::of_rounding(&all);
         let columns = RowColumns::in_memory(&self.y.names, &self.x.names, [cond_dim, dim], all.file_numbers());
         let coarse = all.coarse().to_vec();
         let mut config = for_tables();

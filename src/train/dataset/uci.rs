@@ -2,6 +2,7 @@
 
 use super::{Finding, Problem, RowColumns, Rows};
 use crate::config::{Config, Preset};
+use crate::counted::counted;
 use crate::data::uci::Parts;
 use crate::error::{Error, Result};
 
@@ -17,7 +18,7 @@ pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
     if let Some(wanted) = data.rows {
         let rows = train.len() / dim;
         let Some(wanted) = usize::try_from(wanted).ok().filter(|&wanted| wanted <= rows) else {
-            let what = format!("is {wanted}, but {} has {rows} training rows", preset.name());
+            let what = format!("is {wanted}, but {} has {}", preset.name(), counted(rows, "training row"));
             return Err(Error::config("data.rows", what));
         };
         train.truncate(wanted * dim);

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::super::columns::RowColumns;
 use super::super::profile::{Finding, Problem};
 use super::{NAMED, file_row};
+use crate::counted::counted;
 use crate::data::columns::dependence::{self, Dependent};
 use crate::plan::Kind;
 
@@ -34,10 +35,11 @@ pub(in crate::train) fn of_relations(
     if !of_x.is_empty() {
         let (n, left) = (columns.dim, columns.dim - of_x.len());
         let says = format!(
-            "columns that others give to within 0.1 % of their deviation: {}. The rows have no density in {n} columns: across \
+            "columns that others give to within 0.1 % of their deviation: {}. The rows have no density in {}: across \
              these relations it is that of the noise added in training (train.noise), and grows without limit as that \
              falls; {}",
             written(&of_x, columns),
+            counted(n, "column"),
             keep(&of_x, columns, left)
         );
         notes.push(Finding::new(Problem::Collinear, labels(&of_x), says));
@@ -65,8 +67,9 @@ fn of_repeated(values: &[f32], columns: &RowColumns, held_out: &[bool]) -> Optio
     let (count, [first, again]) = dependence::repeated_rows(values, dim)?;
     (count as f64 >= REPEATED * rows as f64).then(|| {
         let says = format!(
-            "{count} of {rows} training rows repeat others (row {} is row {} again): they have no density, and repeats \
-             among the held-out rows make the test loss better than it is; leave them out of the table",
+            "{count} of {} {} others (row {} is row {} again): they have no density, and repeats among the held-out rows make the test loss better than it is; leave them out of the table",
+            counted(rows, "training row"),
+            if count == 1 { "repeats" } else { "repeat" },
             file_row(held_out, again),
             file_row(held_out, first)
         );

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::averages::averaged;
 use super::{Retries, TrainingLoop};
 use crate::config::Train;
+use crate::counted::counted;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
 use crate::train::best::Best;
@@ -138,7 +139,11 @@ impl TrainingLoop<'_> {
         let Position { epoch, batch, step } = state.position;
         let reached = epoch.checked_mul(self.batches).and_then(|steps| steps.checked_add(batch));
         if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
-            let what = format!("step {step} is not batch {batch} after {} of {} batches", count(epoch), self.batches);
+            let what = format!(
+                "step {step} is not batch {batch} after {} of {}",
+                count(epoch),
+                counted(self.batches, "batch")
+            );
             return Err(Error::config("train.batches_per_epoch", what));
         }
         if state.retries.count > self.settings.retries || state.retries.step > step {

@@ -321,6 +321,21 @@ const DIVERGES: &str = "train table.csv --device cpu --out run --epochs 200 --se
                         --set train.grad_clamp=1e30 --set run.checkpoint_every=1";
 
 #[test]
+fn a_table_in_the_place_of_the_model_is_named() {
+    let place = Place::new();
+    place.trained();
+    for line in ["log-prob", "check", "encode -o z.npy", "diagnose"] {
+        let (command, options) = line.split_once(' ').unwrap_or((line, ""));
+        let words = ["table.csv: is a table, and no model", "first argument"];
+        place.line(&format!("{command} table.csv table.csv {options} --device cpu")).fails(1, &words);
+    }
+    let words = ["table.csv", "is a table, and no model"];
+    place.line("evaluate table.csv").fails(1, &["table.csv"]);
+    place.line("train table.csv --init table.csv --out other").fails(1, &words);
+    place.line("log-prob run run").fails(1, &["run: tables are read from", "not from a folder"]);
+}
+
+#[test]
 fn divergence_stops_with_the_last_good_checkpoint() {
     let place = Place::new();
     place.table("table.csv", 200, 4);

@@ -193,3 +193,144 @@ fn pictures_of_packed_samples_are_drawn() {
     assert!(place.text("corner.svg").contains("a [1e-46]"));
     place.line("plot correlation a.csv b.csv -o correlation.png").good();
 }
+
+/// Lines of a table, its first cells changed where `change` says.
+fn changed(text: &str, change: impl Fn(usize) -> Option<String>) -> String {
+    let line = |(i, line): (usize, &str)| match change(i) {
+        Some(first) => format!("{first},{}\n", line.split_once(',').unwrap().1),
+        None => format!("{line}\n"),
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+#[test]
+fn codes_that_vanish_beside_huge_numbers_are_named() {
+    let place = Place::new();
+    let coded = changed(&table(|x| 1e51 * x), |i| (i > 0 && i % 40 == 5).then(|| "-999".into()));
+    place.write("coded.csv", &coded);
+    let done = place.line(&format!("train coded.csv --out run {TRAIN}")).good();
+    let told = "a (-999 10 times, first in row 5)";
+    assert!(done.stderr.contains(told) && done.stderr.contains("data.missing"), "{}", done.stderr);
+    let data: serde_json::Value = serde_json::from_str(&place.text("run/data.json")).unwrap();
+    let finding = &data["findings"][0];
+    assert_eq!((&finding["problem"], &finding["columns"]), (&"vanished".into(), &serde_json::json!(["a"])));
+    assert!(place.text("run/report.html").replace('\u{a0}', " ").contains(told));
+    // Named as missing, nothing is lost.
+    let done = place.line(&format!("train coded.csv --out clean --set data.missing=-999 {TRAIN}")).good();
+    assert!(!done.stderr.contains("taken for 0"), "{}", done.stderr);
+    // Nor does a model of such numbers take them without a word.
+    let done = place.line("log-prob clean coded.csv --device cpu").good();
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+}
+
+#[test]
+fn a_row_beyond_all_floats_has_no_density_and_does_not_end_the_command() {
+    let place = Place::new();
+    for (name, number) in [("far", (|x| 1.7e9 + x) as fn(f64) -> f64), ("usual", |x| x)] {
+        place.write(&format!("{name}.csv"), table(number));
+        place.line(&format!("train {name}.csv --out {name} {TRAIN}")).good();
+        let text: String = place.text(format!("{name}.csv")).lines().take(60).map(|line| format!("{line}\n")).collect();
+        place.write("new.csv", changed(&text, |i| [7, 9].contains(&i).then(|| "-1e39".into())));
+        let all = numbers(&place.line(&format!("log-prob {name} {name}.csv --device cpu")).good().stdout);
+        let done = place.line(&format!("log-prob {name} new.csv --device cpu")).good();
+        let scored = numbers(&done.stdout);
+        let words = ["2 of 59 rows have", "row 7, column 1 (`a`): -1e39"];
+        assert!(words.iter().all(|word| done.stderr.contains(word)), "{}", done.stderr);
+        for (row, (new, old)) in scored.iter().zip(&all).enumerate() {
+            assert_eq!(*new, if [6, 8].contains(&row) { f64::NEG_INFINITY } else { *old }, "row {row}");
+        }
+        let done = place.line(&format!("check {name} new.csv --device cpu")).good();
+        assert!(done.stderr.contains("2 of 59 rows left out") && done.stderr.contains("row 7"), "{}", done.stderr);
+        // What has no other answer stays an error.
+        place.line(&format!("encode {name} new.csv -o z.npy --device cpu")).fails(1, &["row 7", "-1e39"]);
+    }
+    // Of conditions: no density of theirs, and none given them.
+    place.line(&format!("train usual.csv --given a --set model.kind=hint --out given {TRAIN}")).good();
+    place.write("one.csv", "a,b,c\n1e39,0.5,0.5\n1.5,0.5,0.5\n");
+    place.line("log-prob given one.csv --device cpu").fails(1, &["row 1", "1e39"]);
+    for of in ["joint", "evidence"] {
+        let done = place.line(&format!("log-prob given one.csv --of {of} --device cpu")).good();
+        assert!(done.stdout.starts_with("-inf\n") && done.stderr.contains("row 1"), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn a_model_to_start_from_says_which_numbers_it_cannot_take() {
+    let place = Place::new();
+    for (name, number) in [("far", (|x| 1.7e9 + x) as fn(f64) -> f64), ("usual", |x| x), ("huge", |x| 1e51 * x)] {
+        place.write(&format!("{name}.csv"), table(number));
+        place.line(&format!("train {name}.csv --out {name} {TRAIN}")).good();
+    }
+    for (file, init, words) in [
+        ("usual", "far", "takes a less 1700000001"),
+        ("far", "usual", "takes a as it is"),
+        ("huge", "usual", "row 1 of"),
+        ("usual", "huge", "in units of 1e51"),
+    ] {
+        let line = format!("train {file}.csv --init {init} --out {file}-{init} {TRAIN}");
+        place.line(&line).fails(2, &["--init", words, &format!("{file}.csv"), "train without --init"]);
+        assert!(!place.path(format!("{file}-{init}")).exists());
+    }
+}
+
+#[test]
+fn a_column_of_one_number_comes_back_exactly() {
+    let place = Place::new();
+    for (name, number) in [("huge", "1.2345678901e51"), ("time", "1700000000.123"), ("tiny", "1.2345678901e-46")] {
+        place.write(&format!("{name}.csv"), changed(&table(|x| x), |i| (i > 0).then(|| number.into())));
+        place.line(&format!("train {name}.csv --out {name} {TRAIN}")).good();
+        let want: f64 = number.parse().unwrap();
+        let sampled = first_column(&place.line(&format!("sample {name} -n 500 --device cpu")).good().stdout);
+        assert!(sampled.iter().all(|&x| x == want), "{name}: {:?}", &sampled[..5]);
+        let data: serde_json::Value = serde_json::from_str(&place.text(format!("{name}/data.json"))).unwrap();
+        for key in ["least", "greatest", "mean"] {
+            assert_eq!(data["columns"][0][key], want, "{name} {key}");
+        }
+        place.line(&format!("encode {name} {name}.csv -o z.npy --force --device cpu")).good();
+        place.line(&format!("decode {name} z.npy -o back.csv --force --device cpu")).good();
+        assert!(first_column(&place.text("back.csv")).iter().all(|&x| x == want));
+        // As it is printed.
+        assert!(place.text(format!("{name}/report.html")).contains(&format!(">{number}<")), "{name}");
+    }
+}
+
+#[test]
+fn quantiles_of_times_are_told_apart_in_reports() {
+    let place = Place::new();
+    place.write("far.csv", table(|x| 1.7e9 + x));
+    place.line(&format!("train far.csv --out far {TRAIN}")).good();
+    let page = place.text("far/report.html");
+    let cells = |from: &str| -> Vec<String> {
+        let row = page.split(&format!(">{from}</td>")).nth(1).unwrap().split("</tr>").next().unwrap();
+        row.split('>').filter_map(|part| part.split_once("</td").map(|(cell, _)| cell.to_owned())).collect()
+    };
+    let shown = cells("a");
+    // Least, five quantiles and greatest.
+    let mut apart = shown[..7].to_vec();
+    apart.dedup();
+    assert_eq!(apart.len(), 7, "{shown:?}");
+    assert!(apart.iter().all(|cell| cell.starts_with("170000000")), "{shown:?}");
+}
+
+#[test]
+fn rows_at_the_edge_of_bounds_stay_inside() {
+    let place = Place::new();
+    // 0.7 is no 32-bit float, and the next below it is less.
+    let near = changed(&table(|x| 0.7 + 0.1 * x), |i| (i == 4).then(|| "0.700000000001".into()));
+    place.write("near.csv", &near);
+    let bounded = "--set columns.a.lower=0.7";
+    place.line(&format!("train near.csv --out near {bounded} {TRAIN}")).good();
+    let scored = place.line("log-prob near near.csv --device cpu").good();
+    assert!(numbers(&scored.stdout).iter().all(|score| score.is_finite()) && !scored.stderr.contains("bounds"));
+    // In units of a power of ten, by number, and of conditions in a file of their own.
+    let tiny = changed(&table(|x| 1e-46 * x), |i| (i == 4).then(|| "1e-120".into()));
+    place.write("tiny.txt", tiny.lines().skip(1).map(|line| format!("{line}\n")).collect::<String>());
+    place.line(&format!("train tiny.txt --out tiny --set columns.1.lower=0 {TRAIN}")).good();
+    let lines = "--given near.csv --set columns.a.lower=0.7 --set model.kind=hint";
+    place.write("x.csv", table(|x| x).replace("a,b,c", "d,e,f"));
+    place.line(&format!("train x.csv --out given {lines} {TRAIN}")).good();
+    // What lies on the bound is named, as ever.
+    place.write("on.csv", changed(&near, |i| (i == 9).then(|| "0.7".into())));
+    let words = ["on.csv", "row 9", "column 1 (`a`)", "greater than 0.7"];
+    place.line(&format!("train on.csv --out on {bounded} {TRAIN}")).fails(1, &words);
+}

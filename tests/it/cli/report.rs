@@ -183,6 +183,46 @@ fn runs_that_are_not_whole_have_reports_that_say_so() {
 }
 
 #[test]
+fn damaged_files_are_named_with_what_to_do() {
+    let place = Place::new();
+    place.trained();
+    for (name, words) in [
+        ("manifest.json", "restore it from a copy"),
+        ("data.json", "the model does not need it"),
+        ("metrics.csv", "line 3 is not that of a later epoch"),
+        ("config.toml", "cannot be resumed without it"),
+    ] {
+        let path = format!("run/{name}");
+        let whole = place.read(&path);
+        let cut = match name {
+            "metrics.csv" => {
+                let lines: Vec<&str> = std::str::from_utf8(&whole).unwrap().lines().collect();
+                format!("{}\n{}\n2,oh", lines[0], lines[1]).into_bytes()
+            }
+            "config.toml" => [b"[train\xff".as_slice(), &whole].concat(),
+            _ => whole[..whole.len() / 2].to_vec(),
+        };
+        place.write(&path, cut);
+        let done = place.line("report run").good();
+        for text in [&done.stderr, &report(&place, "run")] {
+            let text = text.replace("<code>", "`").replace("</code>", "`");
+            says(&text, &[&path, words]);
+        }
+        // All else is shown.
+        says(
+            &report(&place, "run"),
+            &["Damaged files", "What was trained", "The course", "Samples beside data", "Settings"],
+        );
+        place.write(&path, whole);
+    }
+    let done = place.line("report run").good();
+    assert!(done.stderr.is_empty() && !report(&place, "run").contains("Damaged"), "{}", done.stderr);
+    place.write("run/manifest.json", "{\"status\": 1}");
+    place.line("report run").good();
+    says(&report(&place, "run"), &["manifest is damaged", "2 of 2", "aria-label=\"Mean loss"]);
+}
+
+#[test]
 fn names_in_reports_are_text() {
     let place = Place::new();
     place.table("plain.csv", 80, 2);

@@ -237,7 +237,12 @@ fn a_training_of_two_cycles_ends_with_the_same_bits() {
     place.table("table.csv", 400, 5);
     let train = "train table.csv --device cpu --threads 2 --set model.width=8 --set model.blocks=2 --epochs 40 \
                  --set run.checkpoint_every=7";
-    place.line(&format!("{train} --out whole")).good();
+    let told = place.line(&format!("{train} --out whole")).good().stderr;
+    assert!(
+        told.contains("cycle 2 of 2 of the learning rate begins with epoch 21: it goes on from the model"),
+        "{told}"
+    );
+    assert!(told.lines().any(|line| line.starts_with("kept the model") && line.contains("cycle ")), "{told}");
     let lines = metrics(&place, "whole");
     let rate = |line: &String| line.rsplit(',').next().and_then(|rate| rate.parse::<f64>().ok()).expect("a rate");
     let rates: Vec<f64> = lines[1..].iter().map(rate).collect();

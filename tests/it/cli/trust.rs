@@ -186,6 +186,12 @@ fn samples_are_corrected_and_their_evidence_is_known() {
     place.write("density.csv", far.join("\n"));
     let done = place.line(line).good();
     assert!(done.stdout.contains("(99.") || done.stdout.contains("(98."), "{}", done.stdout);
+    // Where float64 has none left, either.
+    for far in [1e300, -1e300, 1e14] {
+        let far: Vec<String> = drawn.iter().map(|x| format!("{:e}", normal(*x) + far)).collect();
+        place.write("density.csv", far.join("\n"));
+        place.line(line).fails(1, &["density.csv", "no digits", "subtract the greatest"]);
+    }
     place.line(&format!("{line} --resample 18446744073709551615 -o n.npy")).fails(2, &["--resample"]);
 }
 

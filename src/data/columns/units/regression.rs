@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Units;
+use crate::counted::counted;
 use crate::data::columns::least_squares::{Linear, Regressors};
 use crate::error::Result;
 use crate::rng::{self, Stream};
@@ -82,12 +83,19 @@ impl Regression {
     /// What is wrong with it for so many columns and conditions.
     pub(super) fn mistake(&self, dim: usize, conditions: usize) -> Option<String> {
         if self.coefficients.len() != dim {
-            return Some(format!("has coefficients of {} columns, must have those of {dim}", self.coefficients.len()));
+            return Some(format!(
+                "has coefficients of {}, must have those of {dim}",
+                counted(self.coefficients.len(), "column")
+            ));
         }
         if let Some(other) =
             self.coefficients.iter().find(|coefficients| ![0, conditions].contains(&coefficients.len()))
         {
-            return Some(format!("has {} coefficients of a column, there are {conditions} conditions", other.len()));
+            return Some(format!(
+                "has {} of a column, of {}",
+                counted(other.len(), "coefficient"),
+                counted(conditions, "condition")
+            ));
         }
         if self.conditions() == 0 {
             return Some("has no coefficients".into());

@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -66,10 +67,19 @@ pub(super) fn read_header(input: &mut impl Read, length: u64, path: &Path) -> Re
     let (rows, dim) = match shape[..] {
         [rows] => (rows, 1),
         [rows, dim] => (rows, dim),
-        _ => return Err(bad(format!("the array has {} dimensions; save it with 1 or 2 (rows, columns)", shape.len()))),
+        _ => {
+            return Err(bad(format!(
+                "the array has {}; save it with 1 or 2 (rows, columns)",
+                counted(shape.len(), "dimension")
+            )));
+        }
     };
     if rows == 0 || dim == 0 {
-        return Err(bad(format!("the array has {rows} rows and {dim} columns; there must be at least one of each")));
+        return Err(bad(format!(
+            "the array has {} and {}; there must be at least one of each",
+            counted(rows, "row"),
+            counted(dim, "column")
+        )));
     }
     let present = length.saturating_sub((prefix + header_length) as u64);
     let needed = rows.checked_mul(dim).and_then(|n| n.checked_mul(item.size as u64));
@@ -77,8 +87,8 @@ pub(super) fn read_header(input: &mut impl Read, length: u64, path: &Path) -> Re
         Some(needed) if needed == present => {}
         Some(needed) if needed < present => {
             return Err(bad(format!(
-                "{} bytes follow after the {rows} x {dim} values of the header",
-                present - needed
+                "{} after the {rows} x {dim} values of the header",
+                counted(present - needed, "byte") + if present - needed == 1 { " follows" } else { " follow" }
             )));
         }
         _ => {

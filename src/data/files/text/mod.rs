@@ -18,6 +18,7 @@ use super::Reading;
 use super::narrowing::{FarNumber, Narrowed, Narrowing};
 use super::precision::Precision;
 use super::source::{Choice, open_regular};
+use crate::counted::{are, counted};
 use crate::data::packing::{Packed, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
@@ -119,7 +120,11 @@ impl<'a> Rows<'a> {
         let (row, dim) = (self.row, self.layout.columns.len());
         let shortened = self.layout.ends_in_separator() && cells.len() + 1 == dim;
         if cells.len() != dim && !shortened {
-            let what = format!("row {row} (line {number_of_line}) has {} cells where {dim} are expected", cells.len());
+            let what = format!(
+                "row {row} (line {number_of_line}) has {} where {dim} {} expected",
+                counted(cells.len(), "cell"),
+                are(dim)
+            );
             return Err(Error::format(self.path, what));
         }
         if self.layout.ends_in_separator() && !shortened && !cells[dim - 1].is_empty(line) {

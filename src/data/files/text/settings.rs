@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::counted::{counted, have};
+
 use super::number::MISSING;
 use crate::data::files::Advice;
 
@@ -103,7 +105,10 @@ pub(in crate::data::files) const ALL_MISSING: &str = "every row has a missing va
 pub(in crate::data::files) fn left_out_note(left_out: usize, rows: usize) -> Option<String> {
     (left_out > 0).then(|| {
         format!(
-            "left out {left_out} of {rows} rows, which have a missing value (data.missing); the others are numbered without them"
+            "left out {left_out} of {}, which {} a missing value (data.missing); the others are numbered without {}",
+            counted(rows, "row"),
+            have(left_out),
+            if left_out == 1 { "it" } else { "them" }
         )
     })
 }
