@@ -278,7 +278,8 @@ impl Filter {
         let list = |names: &[String]| names.join(", ");
         if table.dim() != names.len() {
             let own = if in_file.is_empty() { String::new() } else { format!(" ({})", list(&in_file)) };
-            let what = format!("has {} columns{own}; {of} has {} ({})", table.dim(), names.len(), list(names));
+            let (count, plural) = (table.dim(), if table.dim() == 1 { "" } else { "s" });
+            let what = format!("has {count} column{plural}{own}; {of} has {} ({})", names.len(), list(names));
             return Err(Error::format(path, what));
         }
         if in_file.is_empty() || in_file == names {
@@ -385,6 +386,12 @@ impl Filter {
                 };
                 let place = if option == "--lower" { &mut columns[column].lower } else { &mut columns[column].upper };
                 *place = Some(value);
+            }
+        }
+        for ColumnSettings { name, lower, upper } in &columns {
+            if let Some(mistake) = (Bounds { lower: *lower, upper: *upper }).mistake() {
+                let option = if upper.is_some() { "--upper" } else { "--lower" };
+                return Err(Error::config(option, format!("{name}: {mistake}")));
             }
         }
         Ok(columns)
