@@ -10,7 +10,7 @@ use crate::filter::external::{Command, Format};
 use crate::filter::run::{
     self, ColumnSettings, MethodSettings, Options, Outcome, Series, Settings, SystemSettings, timeout,
 };
-use crate::filter::simulated::outside;
+use crate::filter::simulated::{outside, shown};
 use crate::filter::update::Update;
 use crate::filter::{Draws, HintSettings, Method};
 use crate::train::folder::RunFolder;
@@ -408,6 +408,6 @@ fn inside(table: &Table, path: &Path, columns: &[ColumnSettings], on_bounds: boo
         row: row + 1,
         column: table.file_numbers()[column],
         name: Some(columns[column].name.clone()),
-        what: format!("{} must be {must_be}, as --lower and --upper say", table.values()[place]),
+        what: format!("{} must be {must_be}, as --lower and --upper say", shown(table.values()[place])),
     })
 }
