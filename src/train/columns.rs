@@ -350,7 +350,7 @@ mod tests {
         assert!(message(&hint(Given::of_text("a,d")), &x).contains("data.given"));
         let short = place.write("short.csv", "y\n1\n");
         let text = message(&hint(Given::File(short)), &x);
-        assert!(text.contains("short.csv") && text.contains("1 rows") && text.contains("x.csv has 2"), "{text}");
+        assert!(text.contains("short.csv") && text.contains("has 1 row,") && text.contains("x.csv has 2"), "{text}");
         let same = place.write("same.csv", "b\n1\n2\n");
         assert!(message(&hint(Given::File(same)), &x).contains("`b` is a condition and a column"));
     }
