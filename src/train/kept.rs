@@ -1,47 +1,10 @@
-//! The model that a training leaves, and how that is told.
+//! How the model that a training leaves is told.
 
-use super::best::Best;
-use super::cooldown::{Cooldown, is_over};
-use super::training_loop::CLEARLY;
+use super::decision::{CLEARLY, Cooldown, Kept};
 use crate::config::{Keep, Train};
 use crate::counted::counted;
-use crate::error::Result;
-
-/// The model that a training leaves.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Kept {
-    /// The epoch after which it was the model, counted from 1.
-    pub epoch: u64,
-    /// Epochs that were trained.
-    pub epochs: u64,
-    /// Mean loss of the held-out rows, in the units of the networks, where there are any.
-    pub test_loss: Option<f64>,
-    /// Their LL, as in [`super::EpochReport::ll`].
-    pub ll: Option<f64>,
-    /// Whether the training ended before its last epoch, since none was better for `train.patience` epochs.
-    pub stopped_early: bool,
-    /// Where it cooled down before it ended.
-    pub cooldown: Option<Cooldown>,
-}
 
 impl Kept {
-    /// The model to keep after `epochs` epochs. `scores` are those of the last model: loss and LL.
-    pub(super) fn of(
-        epochs: u64,
-        best: Option<&Best>,
-        cooldown: Option<Cooldown>,
-        settings: &Train,
-        scores: impl FnOnce() -> Result<Option<(f64, f64)>>,
-    ) -> Result<Self> {
-        let stopped_early = epochs < settings.epochs && is_over(epochs, best, cooldown, settings);
-        let (epoch, scores) = match best.filter(|_| settings.keep == Keep::Best) {
-            Some(best) => (best.epoch, Some((best.test_loss, best.ll))),
-            None => (epochs, scores()?),
-        };
-        let (test_loss, ll) = scores.unzip();
-        Ok(Self { epoch, epochs, test_loss, ll, stopped_early, cooldown })
-    }
-
     /// The cycles of the learning rate, from 0, that the model is of and that was the last. A cool-down belongs to the cycle of
     /// the model that it went back to.
     fn cycles(&self, settings: &Train) -> [u64; 2] {

@@ -3,19 +3,18 @@
 //! [`Trainer`] trains a [`crate::Flow`] on a [`Dataset`] and needs no files. `run` is a whole training with a run folder: settings,
 //! metrics, checkpoints, the model and pictures. Both take their steps by `training_loop`. Everything random is a function of
 //! the seed and the number of the step or epoch, so a checkpoint holds a position and no generator, and a training that was
-//! killed and resumed ends with the bits of one that was not. A training that diverges goes back by itself
-//! (`training_loop/retry.rs`), which changes none of this.
+//! killed and resumed ends with the bits of one that was not. What follows when an epoch ends, or a training diverges, is
+//! decided in `decision`, and only there.
 
 #[cfg(feature = "cli")]
 mod belongs;
-mod best;
 #[cfg(feature = "cli")]
 pub(crate) mod checkpoint;
 #[cfg(feature = "cli")]
 pub(crate) mod clock;
 mod columns;
-mod cooldown;
 mod dataset;
+mod decision;
 pub(crate) mod density;
 mod epoch_report;
 #[cfg(feature = "cli")]
@@ -32,6 +31,7 @@ pub(crate) mod metrics;
 mod notes;
 mod order;
 pub(crate) mod profile;
+mod rate;
 #[cfg(feature = "cli")]
 pub(crate) mod run;
 mod score;
@@ -50,9 +50,9 @@ pub use training_loop::Progress;
 #[cfg(feature = "cli")]
 pub(crate) use belongs::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
-pub(crate) use kept::Kept;
+pub(crate) use decision::Kept;
 pub(crate) use score::held_out_score;
 pub(crate) use training_loop::{State, TrainingLoop};
 
 #[cfg(test)]
-pub(crate) use {best::Best, cooldown::Cooldown, training_loop::Retries};
+pub(crate) use {decision::Cooldown, decision::Retries, training_loop::Best};

@@ -10,11 +10,12 @@ use super::belongs::{LATER, belongs, settings_that_matter};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
+use super::decision::Kept;
 use super::density;
 use super::epoch_report::EpochReport;
 use super::folder::{self, RunFolder, read_model};
 use super::inputs::{absolute, keeps_inputs};
-use super::kept::{Kept, count};
+use super::kept::count;
 use super::logs::LogFiles;
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::Metrics;
@@ -119,11 +120,7 @@ pub(crate) fn resume(
         let state = found.as_ref().map(|(checkpoint, ..)| &checkpoint.state);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         let scores = last.and_then(|report| report.validation_loss.zip(report.ll));
-        let kept = state
-            .map(|state| {
-                Kept::of(state.position.epoch, state.best.as_ref(), state.cooldown, &config.train, || Ok(scores))
-            })
-            .transpose()?;
+        let kept = state.map(|state| state.course().kept(&(&config.train).into(), state.position.epoch, scores));
         observer.note(&already_finished(&folder, &config, kept));
         let step = state.map_or(0, |state| state.position.step);
         let density = manifest::density(&folder.manifest());

@@ -1,10 +1,11 @@
 //! What the course of a finished training says: unstable, overfitted, or nothing to tell.
 
-use super::cooldown::Cooldown;
 use super::dataset::Dataset;
+use super::decision::Cooldown;
+use super::decision::Kept;
 use super::epoch_report::EpochReport;
 use super::folder::RunFolder;
-use super::kept::{Kept, count};
+use super::kept::count;
 use crate::config::{Config, Keep};
 
 /// What to tell where the end of a training is worse than what came before it.

@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::eval::density::Density;
 use crate::flow::Flow;
 use crate::train::dataset::Dataset;
+use crate::train::decision::Kept;
 use crate::train::epoch_report::EpochReport;
-use crate::train::kept::Kept;
 use crate::train::training_loop::{Position, Progress};
 
 /// Is told how a training goes. All methods do nothing unless they are written.
