@@ -90,7 +90,7 @@ impl Observer for Shown {
             },
             start.data.train_rows(),
             start.data.test_rows(),
-            if self.columns.is_some() && start.data.notes.is_empty() { "; no problem found in them" } else { "" }
+            if self.columns.is_some() && start.data.found.is_empty() { "; no problem found in them" } else { "" }
         );
         tracing::info!(
             "model:  {} parameters: {} blocks of width {}, recursion depth {depth}",

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::columns::{self, RowColumns};
+use super::found::{Chose, Found, Judged, What};
 use super::notes;
-use super::profile::{self, Finding, Problem, Profile};
+use super::profile::{self, Profile};
 use crate::config::{Config, CouplingKind, Preset, Train, preset};
 use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
 use crate::data::{Table, table};
@@ -44,10 +45,12 @@ pub struct Dataset {
     /// Short name: that of the preset, or the stem of the file.
     pub(crate) name: String,
     /// What the user should know about the rows.
-    pub(crate) findings: Vec<Finding>,
-    /// The sentences of these.
-    pub(crate) notes: Vec<String>,
+    pub(crate) found: Vec<Found>,
     /// What was chosen for them, and is nothing to worry about.
+    pub(crate) chose: Vec<Chose>,
+    /// A sentence for each of `found`.
+    pub(crate) notes: Vec<String>,
+    /// A sentence for each of `chose`.
     pub(crate) choices: Vec<String>,
     /// What every column is like; none of simulated rows, and of those that a program gave.
     pub(crate) columns: Vec<profile::Column>,
@@ -84,7 +87,7 @@ impl Dataset {
         let rows = Rows {
             name: name.into(),
             columns,
-            findings: rounded(&train),
+            found: rounded(&train),
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
@@ -102,7 +105,7 @@ impl Dataset {
             held_out_rows: self.test_rows(),
             left_out_rows: self.left_out,
             columns: self.columns.clone(),
-            findings: self.findings.clone(),
+            findings: self.found.iter().map(Into::into).collect(),
             choices: self.choices.clone(),
         }
     }
@@ -184,11 +187,11 @@ pub(crate) fn add_test_noise<'a>(x: impl IntoIterator<Item = &'a mut f32>, confi
 }
 
 /// That rounding to 32-bit floats changed a column, or made numbers of it zero, if it did.
-fn rounded(table: &Table) -> Vec<Finding> {
+fn rounded(table: &Table) -> Vec<Found> {
     let labels = |columns: &[usize]| columns.iter().map(|&j| table.column_label(j)).collect();
-    let coarse = table.coarse_note().map(|says| Finding::new(Problem::Rounded, labels(table.coarse()), says));
+    let coarse = table.coarse_note().map(|says| Found { columns: labels(table.coarse()), what: What::Rounded(says) });
     let vanished = table.vanished_note();
-    let vanished = vanished.map(|(columns, says)| Finding::new(Problem::Vanished, labels(&columns), says));
+    let vanished = vanished.map(|(columns, says)| Found { columns: labels(&columns), what: What::Vanished(says) });
     coarse.into_iter().chain(vanished).collect()
 }
 
@@ -206,9 +209,9 @@ pub(super) struct Rows {
     split: Option<HeldOut>,
     /// Name of the file that they are rows of.
     file: Option<String>,
-    findings: Vec<Finding>,
+    found: Vec<Found>,
     /// What was assumed of the file.
-    choices: Vec<String>,
+    chose: Vec<Chose>,
     /// Rows of the file that have a missing value.
     left_out: usize,
 }
@@ -258,13 +261,13 @@ impl Rows {
     ) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
         let Self { name, columns, coarse, mut train, mut test, held_out, split, file, .. } = self;
-        let (mut findings, mut choices, left_out) = (self.findings, self.choices, self.left_out);
+        let (mut found, mut chose, left_out) = (self.found, self.chose, self.left_out);
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
         if tell {
-            findings.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
-            findings.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
+            found.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
+            found.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
         }
         let units = match carried {
             Some(carried) => stays(config, &settings, carried)?,
@@ -273,7 +276,7 @@ impl Rows {
                 let standardize = config.data.standardize;
                 let wishes = Wishes { columns: settings, standardize, choose: tell, squash: config.squash() };
                 let (units, chosen) = Units::choose(row, &wishes, &train, &test)?;
-                findings.extend(notes::of_units(&chosen, &columns, &held_out));
+                found.extend(notes::of_units(&chosen, &columns, &held_out));
                 Units { packing: columns.packing().to_vec(), ..units }
             }
         };
@@ -289,7 +292,7 @@ impl Rows {
             Some(file) => Units { regression: file.x.regression.clone(), ..x },
             None if config.data.regression => {
                 let (x, regressed) = x.regressed(dim, &y, cond_dim, &train, gains)?;
-                choices.extend(notes::of_regression(&regressed, &columns));
+                chose.extend(notes::of_regression(&regressed, &columns));
                 x
             }
             None => x,
@@ -310,11 +313,12 @@ impl Rows {
         test_jacobian /= (test.len() / row).max(1) as f64;
         if let Some(s) = units.standardize.as_ref().filter(|_| tell) {
             // What rounding made constant is told already, and is none.
-            findings.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
+            found.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
         }
         // On x alone, as in training.
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
-        let notes = findings.iter().map(|finding| finding.says.clone()).collect();
+        let notes = found.iter().map(Found::to_string).collect();
+        let choices = chose.iter().map(Chose::to_string).collect();
         Ok(Dataset {
             train,
             test,
@@ -325,7 +329,8 @@ impl Rows {
             test_jacobian,
             fingerprint,
             name,
-            findings,
+            found,
+            chose,
             notes,
             choices,
             columns: Vec::new(),
@@ -421,10 +426,11 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     }
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
-    let mut findings = rounded(&table);
-    let (choices, left_out) = (table.assumed().to_vec(), table.left_out());
+    let mut found = rounded(&table);
+    let chose = table.assumed().iter().cloned().map(Chose::Assumed).collect();
+    let left_out = table.left_out();
     if held_out == 0 && share > 0.0 {
-        findings.push(none_held_out("there is no test loss"));
+        found.push(Found::of_rows(What::NoneHeldOut(Judged::Test)));
     }
     let name = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
     let coarse = table.coarse().to_vec();
@@ -433,12 +439,7 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let held_out = is_held_out;
-    Ok(Rows { name, columns, coarse, train, test, held_out, split, file, findings, choices, left_out })
-}
-
-/// That no row is held out, and what there is not for that reason.
-fn none_held_out(lacking: &str) -> Finding {
-    Finding::of_rows(Problem::NoneHeldOut, format!("too few rows to hold any out: {lacking}"))
+    Ok(Rows { name, columns, coarse, train, test, held_out, split, file, found, chose, left_out })
 }
 
 /// How many of `rows` rows a share is. A table of one row trains, too: nothing is held out of it.

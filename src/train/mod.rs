@@ -16,14 +16,16 @@ mod columns;
 mod dataset;
 mod decision;
 pub(crate) mod density;
+#[cfg(feature = "cli")]
+pub(crate) mod ending;
 mod epoch_report;
 #[cfg(feature = "cli")]
 mod figures;
 #[cfg(feature = "cli")]
 pub(crate) mod folder;
+pub(crate) mod found;
 #[cfg(feature = "cli")]
 mod inputs;
-mod kept;
 mod logs;
 #[cfg(feature = "cli")]
 pub(crate) mod manifest;
@@ -39,7 +41,7 @@ mod settings;
 mod trainer;
 mod training_loop;
 #[cfg(feature = "cli")]
-mod verdict;
+pub(crate) mod verdict;
 
 pub use dataset::{Dataset, DatasetBuilder};
 pub use epoch_report::EpochReport;
@@ -50,9 +52,9 @@ pub use training_loop::Progress;
 #[cfg(feature = "cli")]
 pub(crate) use belongs::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
-pub(crate) use decision::Kept;
+pub(crate) use decision::{CLEARLY, Kept, Retries};
 pub(crate) use score::held_out_score;
-pub(crate) use training_loop::{State, TrainingLoop};
+pub(crate) use training_loop::{BeganCycle, Diverged, State, TrainingLoop, WentBack};
 
 #[cfg(test)]
-pub(crate) use {decision::Cooldown, decision::Retries, training_loop::Best};
+pub(crate) use {decision::BestEpoch, decision::Cooldown, training_loop::Best};

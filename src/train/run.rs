@@ -12,17 +12,17 @@ use super::clock;
 use super::dataset::{Dataset, Rows};
 use super::decision::Kept;
 use super::density;
+use super::ending::Ending;
 use super::epoch_report::EpochReport;
 use super::folder::{self, RunFolder, read_model};
 use super::inputs::{absolute, keeps_inputs};
-use super::kept::count;
 use super::logs::LogFiles;
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::Metrics;
 use super::training_loop::TrainingLoop;
-use super::verdict::{already_finished, worse_at_the_end};
+use super::verdict::worse_at_the_end;
 use crate::Overwrite;
-use crate::config::{Config, Given, Layers, Memory};
+use crate::config::{Config, Given, Layers, Memory, Train};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
@@ -30,7 +30,7 @@ use crate::flow::{Flow, FlowBuilder, ModelFile};
 use crate::plan::{Plan, Spec};
 
 use told::Remembering;
-pub(crate) use told::{Observer, Options, Outcome, Start};
+pub(crate) use told::{AlreadyFinished, Observer, Options, Outcome, Start, Told};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
@@ -121,7 +121,13 @@ pub(crate) fn resume(
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         let scores = last.and_then(|report| report.validation_loss.zip(report.ll));
         let kept = state.map(|state| state.course().kept(&(&config.train).into(), state.position.epoch, scores));
-        observer.note(&already_finished(&folder, &config, kept));
+        observer.told(&Told::AlreadyFinished(AlreadyFinished {
+            folder: folder.path().into(),
+            settings: folder.config(),
+            model: folder.model(),
+            epochs: config.train.epochs,
+            ending: kept.map(|kept| Ending::of(&kept, &config.train)),
+        }));
         let step = state.map_or(0, |state| state.position.step);
         let density = manifest::density(&folder.manifest());
         return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density });
@@ -137,7 +143,7 @@ pub(crate) fn resume(
     let rows = rows.map_err(|e| gone(e, &config))?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
-            observer.warning(&format!("{error}; going on from the one before it"));
+            observer.told(&Told::PassedOver(error.to_string()));
         }
         belongs(checkpoint, file, &config, &rows)?;
     }
@@ -150,21 +156,16 @@ pub(crate) fn resume(
     if let Some((checkpoint, file, _)) = &found {
         let device = Device::from(&engine.info());
         if checkpoint.about.device != device {
-            let before = &checkpoint.about.device;
-            observer.warning(&format!(
-                "the run began on {} ({}) and goes on on {} ({}): the result will differ in the last bits",
-                before.engine, before.arithmetic, device.engine, device.arithmetic
-            ));
+            observer.told(&Told::OtherDevice { before: checkpoint.about.device.clone(), now: device });
         }
         steps.restore(&checkpoint.state).map_err(|e| Error::format(file, e.to_string()))?;
     } else {
-        observer.note("there is no checkpoint yet: starting from the beginning");
+        observer.told(&Told::NoCheckpoint);
     }
     let epochs = steps.position().epoch;
     let (metrics, reports) = Metrics::reopen(&folder.metrics(), epochs)?;
     if (reports.len() as u64) < epochs {
-        observer
-            .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
+        observer.told(&Told::MetricsLack(epochs));
     }
     let metrics = metrics.with(LogFiles::open(folder.path(), &config.train.log, steps.position().step)?);
     let last = reports.last().copied();
@@ -272,18 +273,13 @@ impl Run<'_> {
             self.data.profile().write(&self.folder.data())?;
         }
         // What there is to tell of the rows has a file of its own.
-        self.data.notes.iter().for_each(|note| observer.warning(note));
-        self.data.choices.iter().for_each(|choice| observer.note(choice));
+        self.data.found.iter().for_each(|found| observer.told(&Told::Found(found.clone())));
+        self.data.chose.iter().for_each(|chose| observer.told(&Told::Chose(chose.clone())));
         let observer = &mut Remembering::new(observer, (earlier.warnings, earlier.notes));
         let train = &self.config.train;
         if train.epochs <= train.warmup_epochs && train.warmup_factor < 1.0 {
-            observer.warning(&format!(
-                "the whole training is warm-up ({}), with {} of the learning rate: take more epochs, or fewer \
-                 train.warmup_epochs ({})",
-                count(train.epochs),
-                train.warmup_factor,
-                train.warmup_epochs
-            ));
+            let Train { epochs, warmup_factor: factor, warmup_epochs, .. } = *train;
+            observer.told(&Told::AllWarmUp { epochs, factor, warmup_epochs });
         }
         observer.started(&Start {
             folder: self.folder.path(),
@@ -305,17 +301,16 @@ impl Run<'_> {
         if let Ok(true) = result {
             let skipped = self.steps.skipped();
             if skipped > 0 {
-                observer.note(&format!(
-                    "updates left out, since their gradient was not finite: {skipped} (train.clip_norm)"
-                ));
+                observer.told(&Told::LeftOut(skipped));
             }
-            kept.and_then(|kept| kept.in_words(&self.config.train)).iter().for_each(|text| observer.note(text));
+            let ending = kept.map(|kept| Ending::of(&kept, &self.config.train));
+            ending.filter(|ending| !ending.is_plain()).iter().for_each(|ending| observer.told(&Told::Ended(*ending)));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
-                    let text = worse_at_the_end(&reports, self.steps.cooldown(), &self.config, self.data);
-                    text.iter().for_each(|text| observer.warning(text));
+                    let worse = worse_at_the_end(&reports, self.steps.cooldown(), &self.config, self.data);
+                    worse.iter().for_each(|worse| observer.told(&Told::Worse(*worse)));
                 }
-                Err(error) => observer.warning(&error.to_string()),
+                Err(error) => observer.told(&Told::Failed(error.to_string())),
             }
         }
         observer.saved();
@@ -348,7 +343,7 @@ impl Run<'_> {
             // The first failure is the one to report.
             (Err(error), written) => {
                 if let Err(second) = written {
-                    observer.warning(&second.to_string());
+                    observer.told(&Told::Failed(second.to_string()));
                 }
                 Err(error)
             }
@@ -371,7 +366,7 @@ impl Run<'_> {
                 // After the epoch: only then is it known whether the training stops early.
                 observer.epoch(&report, &self.steps.progress());
                 self.tell_of_retry(observer);
-                self.steps.began_cycle().iter().for_each(|text| observer.note(text));
+                self.steps.began_cycle().iter().for_each(|cycle| observer.told(&Told::BeganCycle(*cycle)));
                 self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);
@@ -396,7 +391,7 @@ impl Run<'_> {
     }
 
     fn tell_of_retry(&mut self, observer: &mut dyn Observer) {
-        self.steps.went_back().iter().for_each(|text| observer.warning(text));
+        self.steps.retried().iter().for_each(|back| observer.told(&Told::WentBack(*back)));
     }
 
     /// Warns, once, where the backward pass of a reversible training cannot be as exact as it should be.
@@ -409,11 +404,7 @@ impl Run<'_> {
         let lost = self.steps.inverse_error()?;
         if lost > GOOD || lost.is_nan() {
             self.warned = true;
-            observer.warning(&format!(
-                "train.memory = \"reversible\" has lost digits: a row comes back from decode(encode(x)) {lost:.1e} of its size \
-                 away, so gradients may be as wrong; take train.memory = \"stored\", fewer blocks, or model.scale = \"atan\" \
-                 where it is \"exp\""
-            ));
+            observer.told(&Told::LostDigits(lost));
         }
         Ok(())
     }
@@ -431,7 +422,7 @@ impl Run<'_> {
             return None;
         }
         let density = density::held_out(self.flow, self.data, Some(training), density::SAMPLES);
-        density.map_err(|error| observer.warning(&format!("the densities could not be looked at: {error}"))).ok()
+        density.map_err(|error| observer.told(&Told::NoDensity(error.to_string()))).ok()
     }
 
     fn save(&mut self) -> Result<PathBuf> {
@@ -490,7 +481,7 @@ impl Run<'_> {
     fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) -> bool {
         let drawn = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept);
         if let Err(error) = &drawn {
-            observer.warning(&format!("not all pictures could be drawn: {error}; to try again, resume the run"));
+            observer.told(&Told::NotDrawn(error.to_string()));
         }
         drawn.is_ok()
     }

@@ -19,6 +19,7 @@ use crate::flow::{Flow, Losses, half_square, programs};
 use crate::kernel::dropout::Dropout;
 use crate::optim::Adam;
 use crate::plan::Kind;
+pub(crate) use go_back::{BeganCycle, Diverged, WentBack};
 pub(crate) use state::{Best, Position, State};
 
 /// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
@@ -79,9 +80,9 @@ pub(crate) struct TrainingLoop<'a> {
     /// The epoch of that model, counted from 1.
     good_epoch: u64,
     /// What there is to tell of the last retry.
-    went_back: Option<String>,
+    went_back: Option<WentBack>,
     /// What there is to tell of the last cycle that began.
-    began_cycle: Option<String>,
+    began_cycle: Option<BeganCycle>,
     /// Updates left out, as far as was read.
     skips: Skips,
     finished: bool,
@@ -319,7 +320,7 @@ impl<'a> TrainingLoop<'a> {
         self.position.epoch += 1;
         self.begin_epoch();
         if let Some(good) = turn.retry {
-            self.go_back(good, &format!("the loss of the held-out rows became {loss:.4} in epoch {}", report.epoch))?;
+            self.go_back(good, Diverged::InEpoch(loss, report.epoch))?;
         }
         match turn.next {
             Next::CoolDown(_) => self.begin_from(&self.best)?,

@@ -3,16 +3,58 @@
 use super::TrainingLoop;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
-use crate::train::decision::{BestEpoch, CLEARLY, Good};
+use crate::train::decision::{BestEpoch, Good, Retries};
+
+/// A training that has diverged and gone back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WentBack {
+    /// What was seen.
+    pub seen: Diverged,
+    /// The epoch, counted from 1, whose model it goes on from; 0: the beginning.
+    pub to: u64,
+    /// How often it went back.
+    pub retries: Retries,
+    /// How often it may.
+    pub most: u64,
+}
+
+/// How it was seen that a training has diverged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Diverged {
+    /// This loss, or a weight, in this step.
+    InStep(f32, u64),
+    /// This loss of the held-out rows after this epoch, counted from 1.
+    InEpoch(f64, u64),
+}
+
+/// A further cycle of the learning rate that began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BeganCycle {
+    /// The cycle, counted from 1.
+    pub cycle: u64,
+    /// How many there are.
+    pub of: u64,
+    /// Its first epoch, counted from 1.
+    pub epoch: u64,
+    /// The epoch whose model it goes on from; none where that is the last.
+    pub from: Option<BestEpoch>,
+    /// Whether there is decay, which is less in it.
+    pub decays: bool,
+}
 
 impl TrainingLoop<'_> {
-    /// Says, once, that the training has diverged and gone back, where it has since the last call.
-    pub(crate) fn went_back(&mut self) -> Option<String> {
+    /// That the training has diverged and gone back, once, where it has since the last call.
+    pub(crate) fn retried(&mut self) -> Option<WentBack> {
         self.went_back.take()
     }
 
-    /// Says, once, that a further cycle has begun, where one has since the last call.
-    pub(crate) fn began_cycle(&mut self) -> Option<String> {
+    /// The same as a sentence, for those who only pass it on.
+    pub(crate) fn went_back(&mut self) -> Option<String> {
+        self.retried().map(|back| back.to_string())
+    }
+
+    /// That a further cycle has begun, once, where one has since the last call.
+    pub(crate) fn began_cycle(&mut self) -> Option<BeganCycle> {
         self.began_cycle.take()
     }
 
@@ -23,12 +65,12 @@ impl TrainingLoop<'_> {
         let beginning = self.position.epoch * self.batches;
         let Some(good) = self.course.diverged(&self.rules, beginning) else { return Err(error) };
         self.begin_epoch();
-        self.go_back(good, &format!("the loss became {loss} at step {step}"))
+        self.go_back(good, Diverged::InStep(loss, step))
     }
 
     /// Takes the last good model.
-    pub(super) fn go_back(&mut self, good: Good, why: &str) -> Result<()> {
-        let (epoch, weights) = match good {
+    pub(super) fn go_back(&mut self, good: Good, seen: Diverged) -> Result<()> {
+        let (to, weights) = match good {
             Good::Best(best) => (best.epoch, &self.best),
             // Of an epoch that has exploded, the model before it is remembered.
             Good::Last => (self.good_epoch, &self.good),
@@ -39,14 +81,7 @@ impl TrainingLoop<'_> {
             let skips = session.skips()?;
             session.set_skips(Skips { in_a_row: 0, ..skips })
         })?;
-        let from = if epoch == 0 { "the beginning".into() } else { format!("the model of epoch {epoch}") };
-        let retries = self.course.retries;
-        self.went_back = Some(format!(
-            "{why}: went back to {from} and on with {} of the learning rate (retry {} of {}, train.retries)",
-            retries.factor(),
-            retries.count,
-            self.rules.retries
-        ));
+        self.went_back = Some(WentBack { seen, to, retries: self.course.retries, most: self.rules.retries });
         Ok(())
     }
 
@@ -56,21 +91,13 @@ impl TrainingLoop<'_> {
             Some(_) => self.begin_from(&self.best)?,
             None => self.begin_from(&self.model()?)?,
         }
-        let from = match best {
-            Some(best) => format!("goes on from the model of epoch {} (test loss {:.4})", best.epoch, best.test_loss),
-            None => "goes on from the last model".into(),
-        };
-        let decay = if self.adam.decay > 0.0 { ", with a ninth of the decay" } else { "" };
-        let has_to = match best {
-            Some(_) => format!("; it has to be better by {CLEARLY} nats a row"),
-            None => String::new(),
-        };
-        self.began_cycle = Some(format!(
-            "cycle {} of {} of the learning rate begins with epoch {}: it {from}{decay}{has_to} (train.cycles)",
-            cycle + 1,
-            self.rules.schedule.cycles,
-            self.position.epoch + 1
-        ));
+        self.began_cycle = Some(BeganCycle {
+            cycle: cycle + 1,
+            of: self.rules.schedule.cycles,
+            epoch: self.position.epoch + 1,
+            from: best,
+            decays: self.adam.decay > 0.0,
+        });
         Ok(())
     }
 

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::TrainingLoop;
 use super::averages::averaged;
 use crate::config::Train;
+use crate::counted::counted;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
 use crate::train::decision::{BestEpoch, Cooldown, Course, Retries};
-use crate::train::kept::count;
 
 /// How far a training has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ impl TrainingLoop<'_> {
                 return Err(Error::Shape { what: "weights of the best epoch".into(), expected, got });
             }
             if best.epoch > state.position.epoch {
-                let what = format!("epoch {} is the best of {}", best.epoch, count(state.position.epoch));
+                let what = format!("epoch {} is the best of {}", best.epoch, counted(state.position.epoch, "epoch"));
                 return Err(Error::config("train.epochs", what));
             }
         }
@@ -138,7 +138,7 @@ impl TrainingLoop<'_> {
         {
             let what = format!(
                 "a cool-down from epoch {from} after {} cannot be when {} are done",
-                count(start),
+                counted(start, "epoch"),
                 state.position.epoch
             );
             return Err(Error::config("train.cooldown", what));
@@ -159,7 +159,11 @@ impl TrainingLoop<'_> {
         let Position { epoch, batch, step } = state.position;
         let reached = epoch.checked_mul(self.batches).and_then(|steps| steps.checked_add(batch));
         if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
-            let what = format!("step {step} is not batch {batch} after {} of {} batches", count(epoch), self.batches);
+            let what = format!(
+                "step {step} is not batch {batch} after {} of {} batches",
+                counted(epoch, "epoch"),
+                self.batches
+            );
             return Err(Error::config("train.batches_per_epoch", what));
         }
         if state.retries.count > self.settings.retries || state.retries.step > step {
