@@ -47,7 +47,7 @@ impl Shown {
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
-        let steps = start.config.train.epochs * start.config.train.batches_per_epoch.unwrap_or(0);
+        let steps = start.config.train.epochs * start.config.training().batches();
         let bar = BARS.add(ProgressBar::new(steps).with_position(start.position.step));
         let style = ProgressStyle::with_template("{prefix} {wide_bar:.cyan/blue} {pos}/{len}  {msg}");
         // The template is a constant; if it were wrong, the plain bar would do.
@@ -70,7 +70,7 @@ impl Observer for Shown {
 
     fn started(&mut self, start: &Start<'_>) {
         self.folder = Some(start.folder.into());
-        let (spec, train) = (start.flow.spec(), &start.config.train);
+        let (spec, train) = (start.flow.spec(), start.config.training());
         let info = start.flow.engine().info();
         let depth = spec.depth;
         let is_simulated = start.config.data.preset.is_some_and(|preset| preset.uci().is_none());
@@ -98,13 +98,12 @@ impl Observer for Shown {
             spec.blocks,
             spec.width
         );
-        let (batches, batch) = (train.batches_per_epoch.unwrap_or(0), train.batch.unwrap_or(0));
         let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         tracing::info!(
             "train:  {} of {} of {}, seed {}",
             count(train.epochs, "epoch", "epochs"),
-            count(batches, "batch", "batches"),
-            count(batch, "row", "rows"),
+            count(train.batches(), "batch", "batches"),
+            count(train.batch(), "row", "rows"),
             train.seed
         );
         tracing::info!("folder: {}", start.folder.display());

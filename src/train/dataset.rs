@@ -10,7 +10,7 @@ use super::columns::{self, RowColumns};
 use super::found::{Chose, Found, Judged, What};
 use super::notes;
 use super::profile::{self, Profile};
-use crate::config::{Config, CouplingKind, Preset, Train, preset};
+use crate::config::{Config, CouplingKind, KnownRows, Preset, Train, Training};
 use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
 use crate::data::{Table, table};
 use crate::error::{Error, Result};
@@ -147,11 +147,11 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Config`] if a batch has more rows than there are, or a training more steps than can be counted.
-    pub(crate) fn resolve(&self, train: &Train, kind: Kind, coupling: CouplingKind) -> Result<Train> {
+    pub(crate) fn resolve(&self, train: &Train, kind: Kind, coupling: CouplingKind) -> Result<Training> {
         let rows = self.train_rows() as u64;
-        let mut resolved = train.clone();
-        preset::complete(&mut resolved, rows, self.test_rows() > 0, kind, coupling);
-        let batch = resolved.batch.unwrap_or(rows);
+        let known = KnownRows { training: rows, validates: self.test_rows() > 0 };
+        let training = Training::of(train, known, kind, coupling);
+        let batch = training.batch();
         if batch > rows {
             let held_out = match self.split {
                 None => String::new(),
@@ -160,7 +160,7 @@ impl Dataset {
             let what = format!("is {batch}, but there are only {rows} training rows{held_out}; choose {rows} or less");
             return Err(Error::config("train.batch", what));
         }
-        let batches = resolved.batches_per_epoch.unwrap_or(1);
+        let batches = training.batches();
         let fits = |n: Option<u64>| n.filter(|&n| n <= u64::from(u32::MAX));
         if fits(batch.checked_mul(batches)).is_none() {
             let what =
@@ -172,7 +172,7 @@ impl Dataset {
             let what = format!("is {}: there would be 2^32 steps or more; choose fewer", train.epochs);
             return Err(Error::config("train.epochs", what));
         }
-        Ok(resolved)
+        Ok(training)
     }
 }
 

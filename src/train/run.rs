@@ -22,12 +22,12 @@ use super::metrics::Metrics;
 use super::training_loop::TrainingLoop;
 use super::verdict::worse_at_the_end;
 use crate::Overwrite;
-use crate::config::{Config, Given, Layers, Memory, Train};
+use crate::config::{self, Config, Given, Layers, Memory, Resolved, Train};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
-use crate::plan::{Plan, Spec};
+use crate::plan::Plan;
 
 use told::Remembering;
 pub(crate) use told::{AlreadyFinished, Observer, Options, Outcome, Start, Told};
@@ -41,7 +41,7 @@ const WITHIN_EPOCH: Duration = Duration::from_secs(60);
 /// # Errors
 /// Those of reading data and model, of making the folder and of training; see [`Error`].
 pub(crate) fn start(
-    mut config: Config,
+    config: Config,
     engine: &Engine,
     options: Options<'_>,
     observer: &mut dyn Observer,
@@ -50,14 +50,16 @@ pub(crate) fn start(
         RunFolder::check(out, options.overwrite)?;
         keeps_inputs(out, &config)?;
     }
-    absolute(&mut config)?;
+    // Where a run is does not belong to its settings.
+    let (out, run) = (config.run.out.clone(), config::Run { out: None, ..config.run });
+    let config = absolute(Config { run, ..config })?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(&config, init.as_ref())?;
-    let flow = model(&mut config, &data, init, engine)?;
-    let out = config.run.out.take();
+    let config = resolved(config, &data)?;
+    let flow = model(&config, &data, init, engine)?;
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
-    let steps = TrainingLoop::new(&flow, config.train.clone(), &data)?;
+    let steps = TrainingLoop::new(&flow, config.training().clone(), &data)?;
     // From here on an earlier run is gone.
     let folder = match out {
         Some(out) => RunFolder::create(&out, options.overwrite)?,
@@ -107,7 +109,7 @@ pub(crate) fn settings_of(path: &Path) -> Result<Config> {
 /// [`Error::Format`] if the checkpoint belongs to another model, other data or other settings; those of [`start`].
 pub(crate) fn resume(
     path: &Path,
-    mut config: Config,
+    config: Config,
     engine: &Engine,
     options: Options<'_>,
     observer: &mut dyn Observer,
@@ -132,7 +134,7 @@ pub(crate) fn resume(
         let density = manifest::density(&folder.manifest());
         return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density });
     }
-    absolute(&mut config)?;
+    let config = absolute(config)?;
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
     let init = match &found {
         Some((checkpoint, file, _)) => Some(checkpoint.model().map_err(|e| Error::format(file, e.to_string()))?),
@@ -151,8 +153,9 @@ pub(crate) fn resume(
         remember_files(path, &config)?;
     }
     let data = rows.prepare(&config, init.as_ref())?;
-    let flow = model(&mut config, &data, init, engine)?;
-    let mut steps = TrainingLoop::new(&flow, config.train.clone(), &data)?;
+    let config = resolved(config, &data)?;
+    let flow = model(&config, &data, init, engine)?;
+    let mut steps = TrainingLoop::new(&flow, config.training().clone(), &data)?;
     if let Some((checkpoint, file, _)) = &found {
         let device = Device::from(&engine.info());
         if checkpoint.about.device != device {
@@ -189,53 +192,52 @@ fn gone(error: Error, config: &Config) -> Error {
 
 /// Writes down where the files of a run are now, if they have moved.
 fn remember_files(run: &Path, config: &Config) -> Result<()> {
-    let mut before = settings_of(run)?;
-    if (&before.data.path, &before.data.given) == (&config.data.path, &config.data.given) {
+    let before = settings_of(run)?;
+    let (path, given) = (&config.data.path, &config.data.given);
+    if (&before.data.path, &before.data.given) == (path, given) {
         return Ok(());
     }
-    before.data.path.clone_from(&config.data.path);
-    before.data.given.clone_from(&config.data.given);
-    let text = before.to_toml()?;
+    let data = config::Data { path: path.clone(), given: given.clone(), ..before.data };
+    let text = Config { data, ..before }.to_toml()?;
     crate::atomic::write_atomic(&folder::config_of(run), Overwrite::Yes, |file| file.write_all(text.as_bytes()))
 }
 
-/// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is
-/// written and no device is used.
+/// The rows that settings ask for, and all settings of a training on them. Nothing is written and no device is used.
 ///
 /// # Errors
 /// Those of reading data and model, [`Error::Config`] if settings do not fit the data.
-pub(crate) fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
-    absolute(config)?;
+pub(crate) fn plan(config: Config) -> Result<(Dataset, Resolved)> {
+    let config = absolute(config)?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;
-    let data = Dataset::load(config, init.as_ref())?;
-    let spec = complete(config, &data)?;
+    let data = Dataset::load(&config, init.as_ref())?;
+    let settings = resolved(config, &data)?;
     // Whether there can be such a model.
-    Plan::new(&spec)?;
-    Ok((data, spec))
+    Plan::new(settings.spec())?;
+    Ok((data, settings))
 }
 
-/// Completes the settings that depend on the rows; returns the model they ask for.
-fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
-    config.train = data.resolve(&config.train, config.model.kind, config.model.coupling)?;
-    config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
+/// All settings of a training on these rows: the one place where nothing is left to choose.
+fn resolved(config: Config, data: &Dataset) -> Result<Resolved> {
+    let training = data.resolve(&config.train, config.model.kind, config.model.coupling)?;
+    let spec = config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
         (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
             let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
             Error::config("data.path", what)
         }
         (other, _) => other,
-    })
+    })?;
+    Ok(Resolved::new(config, training, spec))
 }
 
-/// The model of a training on a device, new or with the weights of `init`; completes the settings.
-fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &Engine) -> Result<Flow> {
-    let spec = complete(config, data)?;
+/// The model of a training on a device, new or with the weights of `init`.
+fn model(config: &Resolved, data: &Dataset, init: Option<ModelFile>, engine: &Engine) -> Result<Flow> {
     match init {
         Some(file) => {
-            let plan = Plan::new(&spec)?.into();
+            let plan = Plan::new(config.spec())?.into();
             Flow::from_file(ModelFile { plan, x: data.x.clone(), y: data.y.clone(), ..file }, engine)
         }
         None => {
-            let builder = FlowBuilder::from_spec(spec)
+            let builder = FlowBuilder::from_spec(config.spec().clone())
                 .seed(config.train.seed)
                 .units(data.x.clone())
                 .units_of_conditions(data.y.clone());
@@ -250,7 +252,7 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
 
 struct Run<'a> {
     folder: RunFolder,
-    config: Config,
+    config: Resolved,
     data: &'a Dataset,
     flow: &'a Flow,
     steps: TrainingLoop<'a>,
@@ -307,7 +309,7 @@ impl Run<'_> {
             ending.filter(|ending| !ending.is_plain()).iter().for_each(|ending| observer.told(&Told::Ended(*ending)));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
-                    let worse = worse_at_the_end(&reports, self.steps.cooldown(), &self.config, self.data);
+                    let worse = worse_at_the_end(&reports, self.steps.cooldown(), self.config.training(), self.data);
                     worse.iter().for_each(|worse| observer.told(&Told::Worse(*worse)));
                 }
                 Err(error) => observer.told(&Told::Failed(error.to_string())),

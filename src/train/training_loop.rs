@@ -12,7 +12,7 @@ use super::decision::{Cooldown, Course, Ended, Kept, Next, Rules};
 use super::epoch_report::EpochReport;
 use super::score::held_out_score;
 use super::{order, rate};
-use crate::config::Train;
+use crate::config::Training;
 use crate::engine::{ProgramId, Skips, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, Losses, half_square, programs};
@@ -55,11 +55,11 @@ pub struct Progress {
 pub(crate) struct TrainingLoop<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
-    settings: Train,
+    settings: Training,
     rules: Rules,
     adam: Adam,
     program: ProgramId,
-    /// That of the first epochs, up to [`Train::way_back_from`].
+    /// That of the first epochs, up to [`crate::config::Train::way_back_from`].
     first_program: ProgramId,
     batch: u64,
     batches: u64,
@@ -72,7 +72,7 @@ pub(crate) struct TrainingLoop<'a> {
     least_loss: f64,
     /// What was decided so far.
     course: Course,
-    /// The weight arena after the best epoch; empty where the training goes back to it never ([`Train::goes_back`]).
+    /// The weight arena after the best epoch; empty where the training goes back to it never ([`crate::config::Train::goes_back`]).
     best: Vec<f32>,
     /// The model to go back to where there is no best one: that of the last epoch, or of the beginning. Empty where
     /// nothing goes back to it.
@@ -104,10 +104,8 @@ impl<'a> TrainingLoop<'a> {
     /// # Errors
     /// [`Error::Shape`] if the data does not fit the model, [`Error::NotFinite`] if a weight is no number,
     /// [`Error::OutOfMemory`] if the device cannot hold both.
-    pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
-        let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
-            unreachable!("`Dataset::resolve` sets both")
-        };
+    pub(crate) fn new(flow: &'a Flow, settings: Training, data: &'a Dataset) -> Result<Self> {
+        let (batch, batches) = (settings.batch(), settings.batches());
         let spec = flow.spec();
         let columns =
             [("columns of the training data", spec.dim, data.dim), ("conditions", spec.cond_dim, data.cond_dim)];
@@ -132,7 +130,7 @@ impl<'a> TrainingLoop<'a> {
         let mut trainer = Self {
             flow,
             data,
-            rules: (&settings).into(),
+            rules: Rules::from(&*settings),
             adam: settings.adam(),
             settings,
             program,

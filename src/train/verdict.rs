@@ -3,7 +3,7 @@
 use super::dataset::Dataset;
 use super::decision::Cooldown;
 use super::epoch_report::EpochReport;
-use crate::config::{Config, Keep};
+use crate::config::{Keep, Training};
 
 /// The end of a training is worse than what came before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub(crate) enum Worse {
 pub(super) fn worse_at_the_end(
     reports: &[EpochReport],
     cooldown: Option<Cooldown>,
-    config: &Config,
+    settings: &Training,
     data: &Dataset,
 ) -> Option<Worse> {
     /// Differences per column that are too little to speak of.
@@ -36,7 +36,7 @@ pub(super) fn worse_at_the_end(
     let last = reports.last()?;
 
     let best = reports.iter().min_by(|a, b| a.train_loss.total_cmp(&b.train_loss))?;
-    let (batch, batches) = (config.train.batch.unwrap_or(1), config.train.batches_per_epoch.unwrap_or(1));
+    let (batch, batches) = (settings.batch(), settings.batches());
     // The loss of one batch in ten is read, and the best of many epochs is a lucky one.
     let noise = 5.0 * error_of((batch * (batches / 10).max(1)) as f64);
     let end = &reports[reports.len() - (reports.len() / LAST).clamp(1, LAST)..];
@@ -45,7 +45,7 @@ pub(super) fn worse_at_the_end(
         return Some(Worse::Unstable { epoch: best.epoch, loss: best.train_loss, end });
     }
 
-    if config.train.keep == Keep::Best {
+    if settings.keep == Keep::Best {
         // What came after the best epoch is no part of the model.
         return None;
     }
@@ -65,6 +65,7 @@ pub(super) fn worse_at_the_end(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::config::preset::for_affine_tables;
     use crate::data::Table;
 
@@ -89,7 +90,8 @@ mod tests {
             rows_per_s: 1.0,
         };
         let reports: Vec<_> = course.iter().enumerate().map(report).collect();
-        worse_at_the_end(&reports, cooldown, config, &data)
+        let settings = data.resolve(&config.train, config.model.kind, config.model.coupling).unwrap();
+        worse_at_the_end(&reports, cooldown, &settings, &data)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::atomic::Overwrite;
-use crate::config::Config;
+use crate::config::Resolved;
 use crate::eval::density::Density;
 use crate::flow::Flow;
 use crate::train::checkpoint::Device;
@@ -174,7 +174,7 @@ pub(crate) struct Start<'a> {
     /// The rows.
     pub data: &'a Dataset,
     /// All settings.
-    pub config: &'a Config,
+    pub config: &'a Resolved,
     /// Where it goes on from.
     pub position: Position,
 }
