@@ -211,10 +211,9 @@ impl RowColumns {
         columns.iter().map(|&j| self.label(j)).collect()
     }
 
-    /// The same where the message says what they are.
-    pub(super) fn names_or_numbers(&self, columns: &[usize]) -> String {
-        let name = |&j: &usize| self.name(j).cloned().unwrap_or_else(|| self.numbers[j].to_string());
-        columns.iter().map(name).collect::<Vec<_>>().join(", ")
+    /// What to call column `j` of a row, from 0, where the message says what it is.
+    pub(super) fn name_or_number(&self, j: usize) -> String {
+        self.name(j).cloned().unwrap_or_else(|| self.numbers[j].to_string())
     }
 
     /// What the settings say of each column of a row, of packed numbers; empty where they say nothing.
