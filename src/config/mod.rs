@@ -29,7 +29,7 @@ pub(crate) use layers::Layers;
 pub(crate) use log::{Log, Logs};
 pub(crate) use preset::Preset;
 pub(crate) use resolved::{KnownRows, Resolved, Training};
-pub(crate) use validate::MOST_THREADS;
+pub(crate) use whole::MOST_THREADS;
 
 use crate::data::columns::units::ColumnSetting;
 use crate::data::files::Advice;
