@@ -52,7 +52,7 @@ pub use training_loop::Progress;
 #[cfg(feature = "cli")]
 pub(crate) use belongs::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
-pub(crate) use decision::{CLEARLY, Kept, Retries};
+pub(crate) use decision::{CLEARLY, Kept};
 pub(crate) use score::held_out_score;
 pub(crate) use training_loop::{BeganCycle, Diverged, State, TrainingLoop, WentBack};
 
