@@ -70,7 +70,7 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
 }
 
 /// Settings that a run may be older than, and what there was before: nothing of the kind.
-pub(super) const LATER: [(&str, &str); 11] = [
+pub(super) const BEFORE_IT_EXISTED: [(&str, &str); 11] = [
     ("model.coupling", "\"affine\""),
     ("data.regression", "false"),
     ("train.dropout", "0.0"),
@@ -86,7 +86,7 @@ pub(super) const LATER: [(&str, &str); 11] = [
 
 /// The settings of a checkpoint with those that it is older than.
 fn with_later_settings(mut table: toml::Table) -> toml::Table {
-    for (key, value) in LATER {
+    for (key, value) in BEFORE_IT_EXISTED {
         let before = format!("{key} = {value}").parse::<toml::Table>().unwrap_or_default();
         for (section, values) in before {
             if let (Some(toml::Value::Table(ours)), toml::Value::Table(values)) = (table.get_mut(&section), values) {
@@ -127,7 +127,7 @@ mod tests {
         (config.train.cooldown, config.train.retries) = (0, 0);
         let ours = settings_that_matter(&config).unwrap();
         let mut older = ours.clone();
-        for (key, _) in LATER {
+        for (key, _) in BEFORE_IT_EXISTED {
             let (section, name) = key.split_once('.').unwrap();
             assert!(older[section].as_table_mut().unwrap().remove(name).is_some(), "{key}");
         }
