@@ -57,4 +57,4 @@ pub(crate) use score::held_out_score;
 pub(crate) use training_loop::{BeganCycle, Diverged, State, TrainingLoop, WentBack};
 
 #[cfg(test)]
-pub(crate) use {decision::BestEpoch, decision::Cooldown, training_loop::Best};
+pub(crate) use {decision::BestEpoch, decision::Cooldown, decision::Retries, training_loop::Best};
