@@ -137,4 +137,51 @@ mod tests {
         let clipped = settings_that_matter(&config).unwrap();
         assert_eq!(difference(&with_later_settings(older), &clipped).as_deref(), Some("train.clip_norm"));
     }
+
+    /// A setting that every training has is in the list, or was there before the first checkpoint: runs that are older than
+    /// it would otherwise be refused, or go on in another way.
+    #[test]
+    fn a_new_setting_has_a_value_for_older_runs() {
+        const FROM_THE_BEGINNING: [(&str, &[&str]); 3] = [
+            ("data", &["seed", "standardize", "test_noise", "validation"]),
+            (
+                "model",
+                &["blocks", "condition_on", "depth", "init_sigma", "kind", "mix_first", "mixing", "scale", "width"],
+            ),
+            ("train", FIRST_OF_TRAIN),
+        ];
+        const FIRST_OF_TRAIN: &[&str] = &[
+            "batch",
+            "batches_per_epoch",
+            "beta1",
+            "beta2",
+            "epochs",
+            "eps",
+            "grad_clamp",
+            "keep",
+            "l2",
+            "lr",
+            "lr_final",
+            "memory",
+            "noise",
+            "patience",
+            "seed",
+            "shuffle",
+            "warmup_epochs",
+            "warmup_factor",
+        ];
+        // Absent unless it is given, here and in older runs alike.
+        const OF_SOME: [&str; 2] = ["model.max_log_scale", "train.batch"];
+        let ours = settings_that_matter(&for_affine_tables()).unwrap();
+        for (section, first) in FROM_THE_BEGINNING {
+            for name in ours[section].as_table().unwrap().keys() {
+                let key = format!("{section}.{name}");
+                let known = first.contains(&name.as_str()) || OF_SOME.contains(&key.as_str());
+                assert!(
+                    known || BEFORE_IT_EXISTED.iter().any(|(later, _)| *later == key),
+                    "{key} has no value for older runs"
+                );
+            }
+        }
+    }
 }
