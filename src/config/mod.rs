@@ -1,9 +1,10 @@
 //! Settings of a training: one tree of tables, the same names in TOML files, in the environment and on the command
 //! line.
 //!
-//! [`Config`] is the whole tree, in which what depends on the rows may be absent until it is [`Resolved`]; [`Layers`] collects settings from their sources in order of
-//! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
-//! starting values: the paper's for a named data set, sensible ones for a table of any size.
+//! [`Config`] is the whole tree, in which what depends on the rows may be absent until it is [`Resolved`]; [`Layers`]
+//! collects settings from their sources in order of precedence and names the source in every error; [`keys`] lists all
+//! names with their meaning; [`preset`] holds the starting values: the paper's for a named data set, sensible ones for a
+//! table of any size.
 
 mod columns;
 mod differences;

@@ -48,7 +48,7 @@ fn a_training_ends_with_a_report_that_needs_nothing_else() {
             "360 rows to train on, 40 held out",
             "3 of 3",
             "The data",
-            "no problem was found",
+            "Nothing is conspicuous in their numbers",
             "The course of the training",
             "aria-label=\"Mean loss",
             "Samples beside data",
