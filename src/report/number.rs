@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(beside(1.000_000_012_3e51, 1e43), "1.0000000123e51");
         assert_eq!([12.345_678, 0.001_23].map(|value| beside(value, 2.0)), ["12.35", "0.001"]);
         assert_eq!([-4.56e-4, 0.017, -1e-9].map(|value| beside(value, 0.16)), ["-0.0005", "0.017", "0"]);
-        assert_eq!([1.5e-7, 2.5].map(|value| beside(value, 2e-5)), ["1.500e-7", "2.50000000"]);
+        assert_eq!([1.5e-7, 2.5].map(|value| beside(value, 2e-5)), ["1.500e-7", "2.5000000"]);
         // Of one number.
         assert_eq!(
             [f64::from(0.1f32), 1_700_000_000.123, 7.0, 1.234_567_890_1e51].map(|x| beside(x, 0.0)),
