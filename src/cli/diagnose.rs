@@ -165,6 +165,7 @@ impl Diagnose {
             level: LEVEL,
             observation: compared.as_ref().and_then(|compared| compared.usual),
             saturated_log_scales: flow.saturated_log_scales(&rows.y, &rows.x)?,
+            round_trip_error: numbers.round_trip_error,
             verdict: verdict(&diagnosis, LEVEL, count),
             diagnosis,
         };

@@ -46,6 +46,10 @@ pub(crate) struct Diagnostics {
     /// The share of the log-scales of these rows that use more than 95 % of their bound; null of couplings without one.
     #[serde(default)]
     pub saturated_log_scales: Option<f64>,
+    /// The farthest that one of these rows is from itself after the way to z and back, in deviations of its column; null of a
+    /// model without a density.
+    #[serde(default)]
+    pub round_trip_error: Option<f64>,
     /// Whether the model can be trusted, in a sentence.
     pub verdict: String,
     /// The tests.
@@ -55,6 +59,9 @@ pub(crate) struct Diagnostics {
 
 /// A larger share of saturated log-scales is spoken of.
 const MANY_SATURATED: f64 = 0.01;
+
+/// A larger error of the way to z and back is spoken of, in deviations.
+const INEXACT: f64 = 1e-3;
 
 impl Diagnostics {
     /// What was found beside the tests, in sentences.
@@ -72,7 +79,14 @@ impl Diagnostics {
                 100.0 * share
             )
         });
-        self.unlike().into_iter().chain(usual).chain(saturated).collect()
+        // What is no number speaks, too.
+        let inexact = self.round_trip_error.filter(|error| *error > INEXACT || error.is_nan()).map(|error| {
+            format!(
+                "A row comes back from z by {error:.2} deviations of a column elsewhere: 32-bit arithmetic is too coarse for this \
+                 model there. `hintflow check` tells more."
+            )
+        });
+        self.unlike().into_iter().chain(usual).chain(saturated).chain(inexact).collect()
     }
 
     /// That the rows are not like those of the training, if they are not.

@@ -14,7 +14,7 @@ enum Planted {
     Shifted(f64),
     /// The deviations times so much.
     Scaled(f64),
-    /// Correlation of the columns where there is none: an ellipse that lies aslant.
+    /// Correlation of columns that have none: an ellipse that lies aslant.
     Rotated(f64),
     /// Truths come from two modes, six deviations apart, of which the posterior knows one, but for this share of them.
     Dropped(f64),

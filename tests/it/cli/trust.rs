@@ -45,6 +45,7 @@ fn a_posterior_is_diagnosed() {
     let first = report(&place, "run/diagnosis");
     assert_eq!(first["rows"], 300);
     assert_eq!(first["columns"][0]["column"], "y");
+    assert!((0.0..1e-3).contains(&first["round_trip_error"].as_f64().unwrap()), "{first}");
     assert!(first["columns"].as_array().unwrap().iter().all(|column| column["differs"] == false), "{first}");
     assert!(first["verdict"].as_str().unwrap().contains("nothing speaks against"), "{first}");
     assert!(place.read("run/diagnosis/calibration.png").starts_with(b"\x89PNG"));
