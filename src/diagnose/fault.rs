@@ -19,11 +19,14 @@ pub(crate) enum Fault {
     /// Truths lie below them.
     #[serde(rename = "too_high")]
     High,
+    /// Middle and width are right, and yet truths are distributed otherwise.
+    #[serde(rename = "other_shape")]
+    Shape,
 }
 
 impl Fault {
     /// In the order of a sentence: what overstates knowledge comes first.
-    const ALL: [Self; 4] = [Self::Narrow, Self::Wide, Self::Low, Self::High];
+    const ALL: [Self; 5] = [Self::Narrow, Self::Wide, Self::Low, Self::High, Self::Shape];
 
     fn in_words(self) -> &'static str {
         match self {
@@ -31,6 +34,7 @@ impl Fault {
             Self::Wide => "too wide",
             Self::Low => "too low",
             Self::High => "too high",
+            Self::Shape => "of another shape than the truths",
         }
     }
 }
@@ -90,6 +94,8 @@ mod tests {
         assert_eq!(words(&many), "posteriors of a, b, c, d and 2 others are too wide");
         let coverage = Test::new("", Kind::Coverage, 0.0, 0.0, String::new()).with(vec![Fault::Wide]);
         assert_eq!(words(&[coverage]), "posteriors of all columns together are too wide");
+        let shape = of_column("a", &[Fault::Shape]);
+        assert_eq!(words(&[shape]), "posteriors of a are of another shape than the truths");
         assert_eq!(words(&[of_column("a", &[])]), "");
     }
 }

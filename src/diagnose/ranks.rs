@@ -209,7 +209,8 @@ impl Scores {
         };
         let width = by(self.width - 1.0, error / 2f64.sqrt(), [Fault::Wide, Fault::Narrow]);
         let shift = by(self.shift, error * self.width.max(1.0), [Fault::High, Fault::Low]);
-        width.into_iter().chain(shift).collect()
+        let all: Vec<Fault> = width.into_iter().chain(shift).collect();
+        if all.is_empty() && p_value < BEYOND_CHANCE { vec![Fault::Shape] } else { all }
     }
 
     /// What is beyond chance comes first.
@@ -217,23 +218,18 @@ impl Scores {
         let side = if self.shift > 0.0 { "above" } else { "below" };
         let shift = format!("lie {:.2} posterior standard deviations {side} the middle", self.shift.abs());
         let width = format!("scatter {:.2} times as wide as the posterior", self.width);
-        let faults = self.faults(p_value);
         let words = |fault: &Fault| match fault {
             Fault::Narrow => format!("too narrow, as truths {width}"),
             Fault::Wide => format!("too wide, as truths {width}"),
             Fault::Low => format!("too low, as truths {shift}"),
             Fault::High => format!("too high, as truths {shift}"),
+            Fault::Shape => format!("of another shape than the truths, which {width} and {shift}"),
         };
-        match faults.is_empty() {
-            false => {
-                format!("posteriors of {name} are {}", faults.iter().map(words).collect::<Vec<_>>().join(", and "))
-            }
-            // Of the right middle and width, and yet wrong: the shape is.
-            true if p_value < BEYOND_CHANCE => {
-                format!("posteriors of {name} have another shape than the truths, which {width} and {shift}")
-            }
-            true if p_value < LEVEL => format!("truths of {name} {width} and {shift}"),
-            true => format!("truths of {name} {width} and {shift}: no more than chance"),
+        let faults: Vec<String> = self.faults(p_value).iter().map(words).collect();
+        if !faults.is_empty() {
+            return format!("posteriors of {name} are {}", faults.join(", and "));
         }
+        let chance = if p_value < LEVEL { "" } else { ": no more than chance" };
+        format!("truths of {name} {width} and {shift}{chance}")
     }
 }
