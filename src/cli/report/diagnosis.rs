@@ -37,9 +37,8 @@ const PARTS: [Part; 5] = [
     },
     Part {
         title: "Latent vectors of these rows",
-        holds: "The model turns a row into latent columns, noise of which it can make the row again. Each is standard normal, and \
-                the squared norm chi-squared. A latent column belongs to no single column of the table: which of these is wrong, \
-                ranks tell.",
+        holds: "The model turns a row into latent columns: noise, from which it can make the row again. Each is standard normal, and \
+                the squared norm chi-squared. A latent column belongs to no single column of the table.",
         kinds: &[Kind::Latent, Kind::Norm],
         picture: Some((
             picture::LATENTS,

@@ -22,7 +22,10 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
                 cells: vec![Cell::Text(d.key), text(d.value), text(d.default)],
                 is_bad: false,
             };
-            html.table(&["setting", "value", "default"], &differences.into_iter().map(row).collect::<Vec<_>>());
+            html.stacking_table(
+                &["setting", "value", "default"],
+                &differences.into_iter().map(row).collect::<Vec<_>>(),
+            );
         }
         Err(error) => html.paragraph(&format!("They cannot be understood: {error}")),
     }
