@@ -19,7 +19,10 @@ pub(crate) struct Difference {
 }
 
 /// What says which defaults there are: those of a preset, of a table, or of a kind of model.
-const BASE: [&str; 5] = ["data.preset", "data.path", "data.given", "model.kind", "model.coupling"];
+const BASE: [&str; 5] = ["data.preset", "data.path", "data.given", "model.kind", COUPLING];
+
+/// It has defaults of its own, and a default itself.
+const COUPLING: &str = "model.coupling";
 
 /// How many rows are simulated, or taken of a table.
 const ROWS: &str = "data.rows";
@@ -55,8 +58,10 @@ impl Config {
         let of_data = find(&plain, ROWS);
         // A simulated data set of another size has other batches, which then are its defaults.
         let mut all = if find(&own, ROWS) == of_data { plain } else { defaults(&[&BASE[..], &[ROWS]].concat())? };
-        all.retain(|(key, _)| key != ROWS);
+        let coupling = find(&defaults(&BASE.map(|key| if key == COUPLING { "" } else { key }))?, COUPLING);
+        all.retain(|(key, _)| key != ROWS && key != COUPLING);
         all.extend(of_data.map(|value| (ROWS.to_owned(), value)));
+        all.extend(coupling.map(|value| (COUPLING.to_owned(), value)));
         let mut keys: Vec<&String> = own.iter().chain(&all).map(|(key, _)| key).collect();
         keys.sort_unstable();
         keys.dedup();

@@ -89,6 +89,11 @@ impl Diagnostics {
         self.unlike().into_iter().chain(usual).chain(saturated).chain(inexact).collect()
     }
 
+    /// Whether a column of the rows is not like that of the training.
+    pub(crate) fn judges_by_other_rows(&self) -> bool {
+        self.columns.iter().any(|column| column.differs)
+    }
+
     /// That the rows are not like those of the training, if they are not.
     fn unlike(&self) -> Option<String> {
         /// Columns that are told of.
@@ -97,12 +102,13 @@ impl Diagnostics {
         let told = |column: &&Likeness| {
             let ([mean, deviation], [mean_of_training, deviation_of_training]) = (column.judged, column.trained);
             format!(
-                "{} has mean {} and deviation {}, in the training {} and {}",
+                "{} has mean {} and deviation {}, in the training {} and {} ({:.2} times as wide)",
                 column.column,
                 beside(mean, deviation),
                 short(deviation),
                 beside(mean_of_training, deviation_of_training),
-                short(deviation_of_training)
+                short(deviation_of_training),
+                deviation / deviation_of_training
             )
         };
         let words = all.iter().take(TOLD).map(told).collect::<Vec<_>>().join("; ");
@@ -111,7 +117,8 @@ impl Diagnostics {
         (!all.is_empty()).then(|| {
             format!(
                 "The rows that judge this model are not like those of its training: {words}{others}. If both should be alike, \
-                 look at how they were made first: the tests cannot tell that from a fault of the model."
+                 look first at how they were made (units?): these tests cannot tell such a difference from a fault of the model. \
+                 On rows that the training held out they can: `hintflow diagnose` without a table."
             )
         })
     }

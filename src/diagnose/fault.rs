@@ -22,11 +22,14 @@ pub(crate) enum Fault {
     /// Middle and width are right, and yet truths are distributed otherwise.
     #[serde(rename = "other_shape")]
     Shape,
+    /// Of some values of a condition they are further off than of others.
+    #[serde(rename = "not_followed")]
+    Unfollowed,
 }
 
 impl Fault {
-    /// In the order of a sentence: what overstates knowledge comes first.
-    const ALL: [Self; 5] = [Self::Narrow, Self::Wide, Self::Low, Self::High, Self::Shape];
+    /// Faults of columns in the order of a sentence: what overstates knowledge comes first.
+    const OF_COLUMNS: [Self; 5] = [Self::Narrow, Self::Wide, Self::Low, Self::High, Self::Shape];
 
     fn in_words(self) -> &'static str {
         match self {
@@ -35,6 +38,7 @@ impl Fault {
             Self::Low => "too low",
             Self::High => "too high",
             Self::Shape => "of another shape than the truths",
+            Self::Unfollowed => "not as the conditions have it",
         }
     }
 }
@@ -53,14 +57,21 @@ pub(crate) fn headline(rejected: &[&Test]) -> Option<String> {
             .collect();
         (!columns.is_empty()).then(|| (named(&columns), fault.in_words()))
     };
-    let parts: Vec<(String, &str)> = Fault::ALL.into_iter().filter_map(of).collect();
+    let unfollowed = of(Fault::Unfollowed).map(|(conditions, _)| format!("do not follow {conditions} as truths do"));
+    let parts: Vec<(String, &str)> = Fault::OF_COLUMNS.into_iter().filter_map(of).collect();
     if let [(columns, what), others @ ..] = &parts[..] {
         let others: String = others.iter().map(|(columns, what)| format!(", those of {columns} {what}")).collect();
-        return Some(format!("posteriors of {columns} are {what}{others}"));
+        let unfollowed = unfollowed.map(|words| format!("; they {words}")).unwrap_or_default();
+        return Some(format!("posteriors of {columns} are {what}{others}{unfollowed}"));
     }
     // No column by itself, but all of them together.
-    let fault = rejected.iter().find_map(|test| test.faults.first())?;
-    Some(format!("posteriors of all columns together are {}", fault.in_words()))
+    let together = rejected.iter().filter(|test| test.column.is_none()).find_map(|test| test.faults.first());
+    let together = together.map(|fault| format!("of all columns together are {}", fault.in_words()));
+    match (together, unfollowed) {
+        (Some(fault), Some(words)) => Some(format!("posteriors {fault}; they {words}")),
+        (Some(words), None) | (None, Some(words)) => Some(format!("posteriors {words}")),
+        (None, None) => None,
+    }
 }
 
 fn named(columns: &[&str]) -> String {
@@ -95,7 +106,13 @@ mod tests {
         let coverage = Test::new("", Kind::Coverage, 0.0, 0.0, String::new()).with(vec![Fault::Wide]);
         assert_eq!(words(&[coverage]), "posteriors of all columns together are too wide");
         let shape = of_column("a", &[Fault::Shape]);
-        assert_eq!(words(&[shape]), "posteriors of a are of another shape than the truths");
+        assert_eq!(words(&[shape.clone()]), "posteriors of a are of another shape than the truths");
+        let given = of_column("depth", &[Fault::Unfollowed]);
+        assert_eq!(
+            words(&[shape, given.clone()]),
+            "posteriors of a are of another shape than the truths; they do not follow depth as truths do"
+        );
+        assert_eq!(words(&[given]), "posteriors do not follow depth as truths do");
         assert_eq!(words(&[of_column("a", &[])]), "");
     }
 }

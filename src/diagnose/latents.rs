@@ -1,7 +1,7 @@
 //! Latent vectors of held-out rows: standard normal and independent of the conditions, if densities are right.
 
 use super::uniform::p_value;
-use super::{BEYOND_CHANCE, Kind, Test, smallest_of, two_sided};
+use super::{BEYOND_CHANCE, Fault, Kind, Test, smallest_of, two_sided};
 use crate::data::columns::quantile::normal_cdf;
 use statrs::function::gamma::gamma_lr;
 
@@ -35,6 +35,8 @@ fn of_column(column: usize, z: &[f64]) -> Test {
     let mean = z.iter().sum::<f64>() / n;
     let deviation = (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / n).sqrt();
     let uniform: Vec<f64> = z.iter().map(|&z| normal_cdf(z)).collect();
+    // Not -0.00.
+    let mean = (100.0 * mean).round() / 100.0 + 0.0;
     let says = format!("mean {mean:.2} and standard deviation {deviation:.2}; right are 0 and 1");
     Test::new(name(column), Kind::Latent, deviation, p_value(&uniform), says)
 }
@@ -110,7 +112,10 @@ fn of_condition(z: &[Vec<f64>], condition: &[f64], name: &str) -> Test {
         true => format!("posteriors do not follow {name} as truths do: {found}"),
         false => found,
     };
+    let faults = if p_value < BEYOND_CHANCE { vec![Fault::Unfollowed] } else { Vec::new() };
     Test::new(format!("latent vectors given {name}"), Kind::Conditions, largest, p_value, says)
+        .of_column(name)
+        .with(faults)
 }
 
 /// Centred ranks; those of equal values are their mean.

@@ -48,7 +48,7 @@ pub(crate) struct Test {
     pub adjusted_p_value: f64,
     /// What was found, for people.
     pub says: String,
-    /// The column of x that it is about, if it is about one.
+    /// The column of x, or the condition, that it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     /// What is wrong with posteriors, by more than chance.
@@ -93,7 +93,7 @@ impl Test {
         Self { name, kind, statistic, p_value, adjusted_p_value: p_value, says, column: None, faults: Vec::new() }
     }
 
-    /// It, about a column of x.
+    /// It, about a column of x or a condition.
     fn of_column(self, name: &str) -> Self {
         Self { column: Some(name.into()), ..self }
     }

@@ -65,10 +65,10 @@ pub(crate) fn diagnose(
     tell: &mut dyn FnMut(usize),
 ) -> Result<(Diagnosis, Numbers)> {
     let (dim, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
-    let names = |names: &[String], letter: &str, count: usize| -> Vec<String> {
-        if names.is_empty() { (1..=count).map(|i| format!("{letter}{i}")).collect() } else { names.to_vec() }
+    let names = |names: &[String], what: &str, count: usize| -> Vec<String> {
+        if names.is_empty() { (1..=count).map(|i| format!("{what} {i}")).collect() } else { names.to_vec() }
     };
-    let (columns, conditions) = (names(flow.columns(), "x", dim), names(flow.conditions(), "y", c));
+    let (columns, conditions) = (names(flow.columns(), "column", dim), names(flow.conditions(), "condition", c));
     // A row's own part in it is one of all rows.
     let scale = deviations(x, dim);
     let mut numbers = Numbers::default();

@@ -223,7 +223,7 @@ impl Scores {
             Fault::Wide => format!("too wide, as truths {width}"),
             Fault::Low => format!("too low, as truths {shift}"),
             Fault::High => format!("too high, as truths {shift}"),
-            Fault::Shape => format!("of another shape than the truths, which {width} and {shift}"),
+            Fault::Shape | Fault::Unfollowed => format!("of another shape than the truths, which {width} and {shift}"),
         };
         let faults: Vec<String> = self.faults(p_value).iter().map(words).collect();
         if !faults.is_empty() {

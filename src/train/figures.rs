@@ -75,10 +75,10 @@ fn samples(plots: &Path, config: &Config, flow: &Flow, data: &Dataset) -> Result
     }
     // Conditions and what depends on them side by side.
     let n = data.row_columns();
-    let are_named = !data.x.columns.is_empty() && (data.cond_dim == 0 || !data.y.columns.is_empty());
-    let are_packed = !data.x.packing.is_empty() || !data.y.packing.is_empty();
-    let names = match are_named || are_packed {
-        true => [data.y.labels(data.cond_dim), data.x.labels(data.dim)].concat(),
+    // Numbers alone say which column it is, if all columns are of one kind and no table names them.
+    let are_named = !data.x.columns.is_empty() || !data.x.packing.is_empty() || data.cond_dim > 0;
+    let names = match are_named {
+        true => [data.y.labels(data.cond_dim, "condition"), data.x.labels(data.dim, "column")].concat(),
         false => Vec::new(),
     };
     let [rows, drawn] = [rows, drawn].map(|lanes| side_by_side(&lanes.y, &lanes.x, lanes.x.len() / data.dim));

@@ -31,8 +31,8 @@ const PARTS: [Part; 5] = [
             picture::CALIBRATION,
             "A line that leaves the grey band is unlikely for a right model; each panel has a scale of its own. Of a column: all \
              above zero, truths lie below their posteriors; all below, above them; first above and then below, posteriors are too \
-             narrow; first below and then above, too wide. TARP is read like a column. Of expected coverage: below zero, \
-             posteriors are too narrow; above, too wide.",
+             narrow; first below and then above, too wide. Of TARP: first above and then below, too \
+             narrow; first below and then above, too wide. Of expected coverage: below zero, too narrow; above, too wide.",
         )),
     },
     Part {
@@ -144,7 +144,7 @@ fn likeness(found: &Diagnostics, html: &mut Html) {
         html.details("These rows are like those of the training: means and deviations", inner);
     } else {
         html.smaller_part("These rows are not like those of the training");
-        html.paragraph("Red columns are distributed differently, by more than chance (told by quantiles).");
+        html.paragraph("Those in red are distributed differently: more of them lie below a quantile of the training, or fewer, than chance allows.");
         html.stacking_table(&head, &shown);
     }
 }

@@ -87,10 +87,10 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         all.push((
             "LL of held-out rows",
             format!(
-                "{} nats per column: the log-likelihood as the paper has it, of standardised columns{} and without the constant of \
-                 the normal distribution",
+                "{} nats per column, in the table's units: the mean log-density{} by the number of columns, plus ln(2 pi) / 2, as \
+                 tables of papers have it",
                 short(ll),
-                if facts.kind() == Some(Kind::Hint) { " given the conditions" } else { "" }
+                if facts.kind() == Some(Kind::Flow) { "" } else { " given the conditions" }
             ),
         ));
     }
@@ -178,16 +178,17 @@ pub(super) fn course(facts: &Facts, html: &mut Html) {
     let loss = match facts.kind() {
         Some(Kind::Inn) => "The loss adds squared errors and discrepancies.",
         Some(Kind::Hint) => {
-            "The loss is minus the log-density of conditions and columns together, standardised and without constants: nats per \
-             row, the less the better."
+            "The loss is minus the log-density of conditions and columns together as the networks have them (standardised, what \
+             the conditions say by a straight line taken off) and without constants: nats per row, the less the better."
         }
         _ => {
-            "The loss is minus the log-density of standardised columns, without constants: nats per row, the less the better."
+            "The loss is minus the log-density of the columns as the networks have them (standardised) and without constants: \
+             nats per row, the less the better."
         }
     };
     let caption = format!(
-        "Mean loss of the training rows and of the held-out ones (test) after each epoch, and the learning rate. {loss} A test \
-         curve that rises while that of the training falls is overfitting.{kept}"
+        "Mean loss of the training rows and of the held-out ones (test) after each epoch, and the learning rate. {loss} Dropout and noise, if the \
+         settings have them, are in the training's alone, so that it may lie above the other. A test curve that rises while that of the training falls is overfitting.{kept}"
     );
     figure(html, &svg, picture::LOSS, &caption);
 }

@@ -26,6 +26,7 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
     };
     beside.extend(density);
     if facts.state == State::Finished {
+        beside.extend(worse_than_gaussian(facts));
         beside.extend(still_falling(facts));
     }
     let of_data = facts.profile.as_ref().map_or(0, |profile| profile.findings.len());
@@ -37,6 +38,21 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         beside.push(format!("Below: {}.", told.join(" and ")));
     }
     html.verdict(mood, &sentence, &beside);
+}
+
+/// The median row may be so many nats below a Gaussian before it is spoken of.
+const WORSE: f64 = 0.3;
+
+/// That the model is worse than a Gaussian, if it is.
+fn worse_than_gaussian(facts: &Facts) -> Option<String> {
+    let gaussian = facts.manifest.density.as_ref()?.gaussian.as_ref()?;
+    (gaussian.median < -WORSE).then(|| {
+        format!(
+            "The median of the held-out rows is {:.2} nats less likely than by a Gaussian that was fitted to the training rows: \
+             the training was too short or its rate too low, or the model has too few parameters.",
+            -gaussian.median
+        )
+    })
 }
 
 /// What densities of held-out rows and samples warn of.
@@ -103,11 +119,20 @@ fn of_diagnosis(facts: &Facts) -> (Mood, String, Vec<String>) {
         return (Mood::Good, sentence(&found.verdict), found.notes());
     }
     let speak = against(rejected.len(), found.diagnosis.tests.len());
-    let (words, mut beside) = match headline(&rejected) {
-        Some(fault) => (sentence(&fault), vec![sentence(&speak)]),
-        None => (sentence(&speak), Vec::new()),
+    let speak = sentence(&match rejected.len() {
+        1 => speak,
+        _ => format!("{speak}; one fault may be behind several"),
+    });
+    let fault = headline(&rejected).map(|fault| sentence(&fault));
+    let (words, mut beside) = match (found.judges_by_other_rows(), fault) {
+        // It may explain all of the rest.
+        (true, fault) => (
+            "These rows are not like those that the model was trained on.".into(),
+            fault.into_iter().chain([speak]).collect(),
+        ),
+        (false, Some(fault)) => (fault, vec![speak]),
+        (false, None) => (speak, Vec::new()),
     };
-    // What explains all of it, if it does, comes before what it does to the tests.
     beside.extend(found.notes());
     beside.extend(rejected.iter().take(SHOWN).map(|test| sentence(&format!("{}: {}", test.name, test.says))));
     let others: Vec<&str> = rejected.iter().skip(SHOWN).map(|test| test.name.as_str()).collect();

@@ -28,7 +28,7 @@ impl Density {
         let mut lines = Vec::new();
         let worst: Vec<_> = self.worst.iter().map(|w| format!("row {} ({})", w.row, number(w.log_prob, 4))).collect();
         if self.rows > 1 {
-            lines.push(format!("lowest: {}", worst.join(", ")));
+            lines.push(format!("lowest log-densities: {}", worst.join(", ")));
         }
         if let Some(carried) = self.carried {
             let which = match (carried.rows, carried.lowest) {
@@ -87,7 +87,7 @@ impl Below {
         let (side, median) = if self.median < 0.0 { ("below", -self.median) } else { ("above", self.median) };
         format!(
             "{} of {} ({}) {} more than {BELOW} nats below a Gaussian fitted to the training rows; the median row is {} \
-             {side} it",
+             nats {side} that Gaussian",
             self.below,
             counted(self.rows, "row"),
             percent(self.below, self.rows),

@@ -146,7 +146,7 @@ fn every_density_of_a_hint_is_described() {
     place.posterior("hint");
     let median_above = |line: &str| -> f64 {
         let text = place.line(&format!("log-prob hint {line} --device cpu")).good().stderr;
-        for words in ["median", "lowest: row", "of 200 rows", "samples are more than 10 times"] {
+        for words in ["median", "lowest log-densities: row", "of 200 rows", "samples are more than 10 times"] {
             assert!(text.contains(words), "no `{words}` in {text}");
         }
         let (_, rest) = text.split_once("the median row is ").expect("a comparison");

@@ -7,7 +7,8 @@ use crate::common::oracle::is_trained;
 const TRAIN: &str = "--device cpu --epochs 2 --set model.width=8 --set model.blocks=2";
 
 /// What is told beside the mean.
-const WORDS: [&str; 4] = ["median", "lowest: row", "nats below a Gaussian", "samples are more than 10 times"];
+const WORDS: [&str; 4] =
+    ["median", "lowest log-densities: row", "nats below a Gaussian", "samples are more than 10 times"];
 
 fn holds(text: &str, words: &[&str]) {
     for word in words {
@@ -77,7 +78,7 @@ fn every_command_tells_more_than_a_mean() {
         description.as_object_mut().unwrap().remove("training").unwrap();
     });
     let text = place.line("log-prob old.safetensors table.csv --device cpu").good().stderr;
-    holds(&text, &["median", "lowest: row"]);
+    holds(&text, &["median", "lowest log-densities: row"]);
     assert!(!text.contains("Gaussian") && !text.contains("samples"), "{text}");
     place.line("check old.safetensors table.csv --device cpu").good();
 }

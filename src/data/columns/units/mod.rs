@@ -204,9 +204,11 @@ impl Units {
         self.packing.get(c).copied().unwrap_or_default()
     }
 
-    /// Names or numbers of `dim` columns for pictures of their values, which say how these are packed.
-    pub(crate) fn labels(&self, dim: usize) -> Vec<String> {
-        (0..dim).map(|c| self.packing(c).label(&self.name(c))).collect()
+    /// Names of `dim` columns, or what they are and their numbers, for pictures of their values, which say how these are
+    /// packed.
+    pub(crate) fn labels(&self, dim: usize, what: &str) -> Vec<String> {
+        let name = |c: usize| self.columns.get(c).cloned().unwrap_or_else(|| format!("{what} {}", c + 1));
+        (0..dim).map(|c| self.packing(c).label(&name(c))).collect()
     }
 
     /// The oldest format of model files whose readers know all that is here: 2 has transforms and the squash, 3 the
