@@ -140,6 +140,8 @@ mod tests {
             ("train.epochs", "5", "60"),
         ];
         assert_eq!(told, want);
+        config.model.coupling = crate::config::CouplingKind::Affine;
+        assert!(keys(&config).contains(&COUPLING.to_owned()));
         let mut lens = Preset::Lens.config();
         lens.data.rows = Some(1000);
         (lens.train.batch, lens.train.batches_per_epoch) = (None, None);
