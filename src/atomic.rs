@@ -70,7 +70,7 @@ pub(crate) fn write_atomic(
 static DISCARDS: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process writes no files: another does the same work, and writes them.
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", feature = "mpi", unix))]
 pub(crate) fn discard() {
     DISCARDS.store(true, Ordering::Relaxed);
 }

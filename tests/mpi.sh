@@ -63,8 +63,11 @@ same_run() {
     cmp a b || fail "the metrics of $1 and $2 differ"
 }
 
-awk 'BEGIN { srand(7); print "a,b,c,d"; for (i = 0; i < 3000; i++) { u = rand(); v = rand(); print u, v, u * v + rand() / 9, u - rand() } }' \
-    OFS=, >table.csv
+awk 'BEGIN {
+    srand(7); OFS = ","
+    print "a", "b", "c", "d"
+    for (i = 0; i < 3000; i++) { u = rand(); v = rand(); print u, v, u * v + rand() / 9, u - rand() }
+}' >table.csv
 settings="--epochs 3 --batch 700 --no-report --device cpu -q --set model.width=12 --set model.blocks=2"
 
 train() {

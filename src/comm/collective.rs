@@ -22,25 +22,6 @@ pub(crate) fn gather_for_all(world: &dyn Communicator, own: &[u8]) -> Result<Vec
     Ok(all)
 }
 
-/// The bytes of every rank, in the order of ranks, for rank 0; nothing for the others.
-///
-/// # Errors
-/// Those of [`Communicator::exchange`].
-#[cfg(feature = "cli")]
-pub(crate) fn gather_for_first(world: &dyn Communicator, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let length = (own.len() as u64).to_le_bytes();
-    if world.rank() > 0 {
-        world.exchange(&[Outgoing { to: 0, bytes: &length }, Outgoing { to: 0, bytes: own }], &mut [])?;
-        return Ok(Vec::new());
-    }
-    let mut lengths = vec![length; world.size()];
-    world.exchange(&[], &mut from_others(0, &mut lengths))?;
-    let mut all: Vec<Vec<u8>> = lengths.iter().map(|length| vec![0; u64::from_le_bytes(*length) as usize]).collect();
-    all[0].copy_from_slice(own);
-    world.exchange(&[], &mut from_others(0, &mut all))?;
-    Ok(all)
-}
-
 /// A message from each other rank.
 fn from_others<T: AsMut<[u8]>>(rank: usize, into: &mut [T]) -> Vec<Incoming<'_>> {
     let all = into.iter_mut().map(AsMut::as_mut).enumerate();
@@ -111,13 +92,6 @@ pub(crate) mod tests {
             let any = on_ranks(size, |world| any(&*world, [false, world.rank() == size - 1]).unwrap());
             assert!(any.iter().all(|flags| *flags == [false, true]));
         }
-    }
-
-    #[cfg(feature = "cli")]
-    #[test]
-    fn the_first_gets_what_everyone_has() {
-        let all = on_ranks(3, |world| gather_for_first(&*world, &[world.rank() as u8]).unwrap());
-        assert_eq!(all, [vec![vec![0], vec![1], vec![2]], vec![], vec![]]);
     }
 
     #[test]

@@ -114,7 +114,8 @@ impl<'a> Trainer<'a> {
     /// Shares the training with other ranks: all make the same flow and the same data set, and call the same methods in the
     /// same order. Each computes a part of every batch, and all end with the weights that one process alone would have, bit
     /// for bit. Whether all are about to do the same is seen here. A callback of [`Trainer::fit`] that breaks on one rank
-    /// ends the training on all. After the training each rank has its flow to itself.
+    /// ends the training on all. After the training each rank has its flow to itself; with a trainer that is dropped
+    /// before, not until the next one.
     ///
     /// ```
     /// # use hintflow::comm::Single;

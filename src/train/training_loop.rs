@@ -166,6 +166,7 @@ impl<'a> TrainingLoop<'a> {
             return Err(Error::NotFinite { what: format!("a weight of `{}` of the model to start from", tensor.name) });
         }
         // The session may hold what an earlier trainer left.
+        trainer.unshare()?;
         trainer.begin_optimizer()?;
         flow.with_session(|session| {
             session.set_skips(Skips::default())?;

@@ -63,6 +63,7 @@ fn weights_do_not_depend_on_the_number_of_ranks() {
         let folder = tempfile::tempdir().unwrap();
         let mut config = config(&folder, kind);
         change(&mut config);
+        config.model.kind = kind;
         let alone = trained(&config, 1, None, 8).remove(0);
         assert!(alone.0.len() == 2 && alone.1.weights.iter().all(|weight| weight.is_finite()));
         for size in [2, 3, 4, 8] {
@@ -81,7 +82,7 @@ fn weights_do_not_depend_on_the_number_of_ranks() {
 fn an_inn_is_trained_by_every_rank() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(&folder, Kind::Inn);
-    (config.train.batch, config.data.regression) = (Some(200), false);
+    (config.train.batch, config.data.regression, config.model.mixing) = (Some(200), false, Mixing::Fixed);
     let alone = trained(&config, 1, None, 4).remove(0).1;
     assert!(trained(&config, 2, None, 4).iter().all(|one| one.1 == alone));
 }
@@ -105,8 +106,13 @@ fn a_rank_that_would_train_something_else_is_named() {
     };
     assert!(refused(|config| config.train.seed = 7).contains(" has another seed than rank 0 on "));
     assert!(refused(|config| config.train.lr *= 2.0).contains(" has another settings than"));
-    assert!(refused(|config| config.data.rows = Some(1900)).contains(" another data than"));
-    assert!(refused(|config| config.model.init_sigma = Some(0.5)).contains(" another initial weights than"));
+    let other = |config: &mut Config| {
+        let path = config.data.path.as_mut().unwrap();
+        path.set_file_name("other.npy");
+        let table = hintflow::data::Table::new(vec![], 5, (0..10_000).map(|i| (i as f32).sin()).collect()).unwrap();
+        table.write(path, Overwrite::Yes).unwrap();
+    };
+    assert!(refused(other).contains(" has another data than"));
 }
 
 /// Runs a training in a folder on so many ranks, or goes on with it.
