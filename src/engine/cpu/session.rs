@@ -185,8 +185,9 @@ impl CpuSession {
             let shared = self.ranks.are_several() && matches!(source, Source::Batch(_));
             let own = if shared { self.ranks.own(tiling.groups()) } else { 0..tiling.groups() };
             let len = model.plan.layout.gradient_len();
-            let groups = self.partials.par_chunks_exact_mut(len).zip(&mut self.losses).enumerate();
-            groups.skip(own.start).take(own.len()).for_each(|(g, (partial, loss))| {
+            let partials = self.partials[own.start * len..own.end * len].par_chunks_exact_mut(len);
+            // Not `skip` of an iterator over all: rayon allocates for it.
+            partials.zip(&mut self.losses[own.clone()]).zip(own).for_each(|((partial, loss), g)| {
                 if compiled.first_writes {
                     model.clear_what_no_tile_writes(&compiled.applied, partial);
                 } else {

@@ -83,6 +83,7 @@ fn an_inn_is_trained_by_every_rank() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(&folder, Kind::Inn);
     (config.train.batch, config.data.regression, config.model.mixing) = (Some(200), false, Mixing::Fixed);
+    config.model.depth = hintflow::plan::Depth::Levels(0);
     let alone = trained(&config, 1, None, 4).remove(0).1;
     assert!(trained(&config, 2, None, 4).iter().all(|one| one.1 == alone));
 }
