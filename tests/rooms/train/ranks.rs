@@ -47,9 +47,12 @@ fn trained(config: &Config, size: usize, from: Option<&State>, until: u64) -> Ve
     })
 }
 
+/// A kind of model, and what is changed in its settings.
+type Changed = (Kind, fn(&mut Config));
+
 #[test]
 fn weights_do_not_depend_on_the_number_of_ranks() {
-    let change: [(Kind, fn(&mut Config)); 5] = [
+    let change: [Changed; 5] = [
         (Kind::Flow, |_| ()),
         (Kind::Flow, |config| {
             with_everything(config);
