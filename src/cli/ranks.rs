@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::Result;
 use crate::comm::{World, alone};
 use crate::engine::Engine;
-use crate::{Error, Result};
 
 /// The job, if there is one.
 static JOB: OnceLock<Job> = OnceLock::new();
@@ -29,7 +29,7 @@ struct Job {
 /// Joins the job that this process was launched in, if it was.
 ///
 /// # Errors
-/// [`Error::Ranks`] if this program or machine has no MPI that fits the launcher.
+/// [`crate::Error::Ranks`] if this program or machine has no MPI that fits the launcher.
 #[cfg(all(feature = "mpi", unix))]
 pub(super) fn join() -> Result<()> {
     let Some(mpi) = crate::comm::Mpi::join()? else { return Ok(()) };
@@ -48,7 +48,7 @@ pub(super) fn join() -> Result<()> {
 /// Fails if this process was launched together with others, as this program has no MPI.
 ///
 /// # Errors
-/// [`Error::Ranks`]
+/// [`crate::Error::Ranks`]
 #[cfg(not(all(feature = "mpi", unix)))]
 pub(super) fn join() -> Result<()> {
     let Some(launched) = crate::comm::launcher::launched()? else { return Ok(()) };
@@ -58,7 +58,7 @@ pub(super) fn join() -> Result<()> {
         launched.by,
         crate::comm::launcher::LIBRARY
     );
-    Err(Error::Ranks { what })
+    Err(crate::Error::Ranks { what })
 }
 
 /// Those that share the work of this command.
@@ -77,7 +77,7 @@ pub(super) fn shared(engine: Engine) -> Engine {
 /// The result of something that each rank does for itself, and that must work on all of them.
 ///
 /// # Errors
-/// That of this rank, or [`Error::Ranks`] with that of another.
+/// That of this rank, or [`crate::Error::Ranks`] with that of another.
 pub(super) fn together<T>(result: Result<T>) -> Result<T> {
     crate::comm::collective::together(&*world(), result)
 }

@@ -74,9 +74,22 @@ impl Sums {
     pub(crate) fn of_parts<'p>(
         &mut self,
         range: &Range<usize>,
-        parts: impl Iterator<Item = &'p [f32]>,
+        mut parts: impl Iterator<Item = &'p [f32]>,
     ) -> &[f32; BLOCK] {
-        self.of_nodes(range, parts.map(|part| (0, part)))
+        let mut count = 0;
+        // Two at a time: what waits is written and read half as often.
+        while let Some(left) = parts.next() {
+            let mut sum = taken(&left[range.clone()]);
+            let level = match parts.next() {
+                Some(right) => {
+                    add(&mut sum, &right[range.clone()]);
+                    1
+                }
+                None => 0,
+            };
+            count = self.push(count, sum, level);
+        }
+        self.rest(count)
     }
 
     /// The same of neighbouring nodes from the first part on, each with its level.
@@ -86,27 +99,53 @@ impl Sums {
         range: &Range<usize>,
         nodes: impl Iterator<Item = (u32, &'p [f32])>,
     ) -> &[f32; BLOCK] {
-        let Self { waiting, levels } = self;
-        let mut count = 0;
-        for (mut level, node) in nodes {
-            let mut sum = [0.0; BLOCK];
-            sum[..range.len()].copy_from_slice(&node[range.clone()]);
-            while count > 0 && levels[count - 1] == level {
-                count -= 1;
-                sum.iter_mut().zip(&waiting[count]).for_each(|(right, left)| *right += left);
-                level += 1;
-            }
-            (waiting[count], levels[count]) = (sum, level);
-            count += 1;
+        let count = nodes.fold(0, |count, (level, node)| self.push(count, taken(&node[range.clone()]), level));
+        self.rest(count)
+    }
+
+    /// Adds a node to those of `count` waiting ones whose right half it completes; returns how many wait then.
+    #[inline(always)]
+    fn push(&mut self, mut count: usize, mut sum: [f32; BLOCK], mut level: u32) -> usize {
+        while count > 0 && self.levels[count - 1] == level {
+            count -= 1;
+            add(&mut sum, &self.waiting[count]);
+            level += 1;
         }
+        (self.waiting[count], self.levels[count]) = (sum, level);
+        count + 1
+    }
+
+    /// The sum of the nodes that still wait.
+    #[inline(always)]
+    fn rest(&mut self, count: usize) -> &[f32; BLOCK] {
         if count == 0 {
-            waiting[0] = [0.0; BLOCK];
+            self.waiting[0] = [0.0; BLOCK];
         }
         for last in (1..count).rev() {
-            let (left, right) = waiting.split_at_mut(last);
-            left[last - 1].iter_mut().zip(&right[0]).for_each(|(left, right)| *left += right);
+            let (left, right) = self.waiting.split_at_mut(last);
+            add(&mut left[last - 1], &right[0]);
         }
-        &waiting[0]
+        &self.waiting[0]
+    }
+}
+
+/// A block with these values, then zeros.
+#[inline(always)]
+fn taken(values: &[f32]) -> [f32; BLOCK] {
+    // Of a length that the compiler knows, as nearly all are: a copy of any length is a call.
+    if let Ok(whole) = values.try_into() {
+        return whole;
+    }
+    let mut block = [0.0; BLOCK];
+    block[..values.len()].copy_from_slice(values);
+    block
+}
+
+#[inline(always)]
+fn add(sum: &mut [f32; BLOCK], values: &[f32]) {
+    match <&[f32; BLOCK]>::try_from(values) {
+        Ok(whole) => sum.iter_mut().zip(whole).for_each(|(sum, value)| *sum += value),
+        Err(_) => sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value),
     }
 }
 

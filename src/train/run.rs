@@ -4,7 +4,7 @@ mod beginning;
 mod files;
 mod told;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -17,17 +17,17 @@ use super::density;
 use super::ending::Ending;
 use super::epoch_report::EpochReport;
 use super::folder::{self, RunFolder, manifest_of, metrics_of, model_file_of, read_model};
-use super::inputs::{absolute, keeps_inputs};
+use super::inputs::absolute;
 use super::manifest::{self, DataFacts, Manifest};
 use super::training_loop::TrainingLoop;
 use super::verdict::worse_at_the_end;
 use crate::Overwrite;
 use crate::comm::collective::{any, together};
-use crate::config::{self, Config, Given, Layers, Memory, Resolved, Train};
+use crate::config::{Config, Layers, Memory, Resolved, Train};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
-use crate::flow::{Flow, FlowBuilder, ModelFile};
+use crate::flow::Flow;
 use crate::plan::Plan;
 
 use beginning::{begin, gone, model, remember_files, resolved};
