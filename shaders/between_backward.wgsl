@@ -7,7 +7,7 @@ struct Launch {
     slots: u32,
     lists: u32,   // per column: where its list of slot rows begins in the tables, and its length
     d_mixed: u32,
-    d_to: u32,    // d_mixed where there is no mixing
+    d_to: u32,    // d_mixed if there is no mixing
     split: u32,   // columns of the first lane, or all
     panel0: u32,  // or NONE: no mixing
     panel1: u32,

@@ -1,5 +1,5 @@
 // Gradients of the activations of a stage whose nodes are too wide for `networks_packed_backward.wgsl`: d_hidden1 from
-// d_st, d_hidden0 from d_hidden1, both zero where ReLU was; then the slots, what the networks of a node send to its
+// d_st, d_hidden0 from d_hidden1, both zero if ReLU was; then the slots, what the networks of a node send to its
 // upper columns. Workgroup: one node x 16 quads of samples; of two networks even groups of threads work for the first,
 // odd ones for the second.
 struct Launch {

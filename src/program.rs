@@ -66,7 +66,7 @@ pub(crate) enum Op {
         stage: StageId,
         /// (N, B)
         x: Buffer,
-        /// (C, B), empty where no node reads conditions
+        /// (C, B), empty if no node reads conditions
         given: Buffer,
         /// (st_rows, B)
         st: Buffer,

@@ -55,7 +55,7 @@ pub(crate) struct Tape {
     ops: Vec<Op>,
     /// The invertible maps that were recorded.
     maps: Vec<Map>,
-    /// What is kept for the backward pass; `None` where there will be none.
+    /// What is kept for the backward pass; `None` if there will be none.
     memory: Option<Memory>,
     scratch: Option<[Buffer; 2]>,
     /// Buffers that a later map may overwrite, unless activations are stored.
@@ -167,7 +167,7 @@ impl Tape {
         to
     }
 
-    /// Q x of some mixings, or Q^T x, each in columns of its own that lie side by side; nothing where there is none.
+    /// Q x of some mixings, or Q^T x, each in columns of its own that lie side by side; nothing if there is none.
     /// Unless activations are stored, a later map overwrites `from`.
     pub(crate) fn mix(&mut self, mixes: Range<MixId>, transpose: bool, from: Buffer) -> Buffer {
         if mixes.is_empty() {

@@ -19,7 +19,7 @@ fn put_loss(squares: vec4<f32>, log_det: vec4<f32>, at: u32, d_log_det: u32) -> 
     return loss;
 }
 
-// Zero where there is no such sample.
+// Zero if there is no such sample.
 fn existing(loss: vec4<f32>, quad: u32) -> vec4<f32> {
     let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
     return select(vec4<f32>(), loss, exists);

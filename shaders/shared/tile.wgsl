@@ -19,5 +19,5 @@ struct TileJob {
     noise: f32,         // deviation of the noise added to x
     inverse_batch: f32, // 1 / samples of the whole batch
     loss_cell: u32,     // where in `scratch` the batch's sums of the loss begin, one per 8 quads, or NONE: nobody asks
-    group_rows: u32,    // normal: samples of a group, 0 where all are one; then `step` is the number of the first group
+    group_rows: u32,    // normal: samples of a group, 0 if all are one; then `step` is the number of the first group
 }

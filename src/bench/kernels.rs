@@ -46,7 +46,7 @@ pub struct KernelRow {
     pub ms: f64,
     /// Part of the whole time, 0 to 1.
     pub share: f64,
-    /// Floating-point operations of its matrix products, 10^9 per second; none where it has none.
+    /// Floating-point operations of its matrix products, 10^9 per second; none if it has none.
     pub gflops: Option<f64>,
     /// Bytes that it has to move, 10^9 per second; on a GPU, where they can be counted.
     pub gb_per_s: Option<f64>,

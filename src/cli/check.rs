@@ -34,7 +34,7 @@ Of the table that the model was trained on, the rows that were held out are take
 Example:
   hintflow check runs/first table.csv";
 
-/// Exit code where a check fails.
+/// Exit code if a check fails.
 const FAILED: u8 = 5;
 /// The largest good error of the way to z and back, in deviations of a column.
 const ROUND_TRIP: f64 = 1e-3;

@@ -32,7 +32,7 @@ Examples:
   python3 my_density.py drawn.npy log_density.npy          # log p(observed | x) + log p(x) of each row
   hintflow correct runs/posterior drawn.npy --given observed.csv --log-density log_density.npy -o corrected.csv";
 
-/// Exit code where weights cannot be trusted.
+/// Exit code if weights cannot be trusted.
 const FAILED: u8 = 5;
 /// Most samples that are drawn from weighted ones.
 const MOST: usize = 1_000_000_000;

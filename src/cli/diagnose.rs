@@ -8,14 +8,16 @@ use indicatif::ProgressBar;
 
 use crate::atomic::{Overwrite, write_atomic};
 use crate::counted::{self, are, counted};
+use crate::diagnose::likeness::{Likeness, Trained};
 use crate::diagnose::model::{Effort, Numbers, Uniformly, against, diagnose};
 use crate::diagnose::uniform::Bands;
-use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, p_value_text, verdict};
+use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, fingerprint_of_rows, p_value_text, verdict};
 use crate::plan::Kind;
 use crate::printable::printable;
 use crate::report::{Uniform, correlation_map, grouped, uniformity};
+use crate::train::data_report::{Column, DataReport, SAMPLED, SHARES};
 use crate::train::folder::{self, picture};
-use crate::train::run;
+use crate::train::{manifest, run};
 use crate::{Error, Flow, Result};
 
 use super::device::DeviceArgs;
@@ -154,12 +156,16 @@ impl Diagnose {
             model: self.run.display().to_string(),
             model_sha256: Some(fingerprint(&folder::model_of(&self.run)?)?),
             rows: count,
+            rows_sha256: Some(fingerprint_of_rows(&rows.y, &rows.x)),
+            columns: self.likeness(&flow, &rows),
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             rows_of: rows.of,
             samples: if is_conditional { self.samples } else { count },
             seed: self.seed,
             level: LEVEL,
             observation: compared.as_ref().and_then(|compared| compared.usual),
             saturated_log_scales: flow.saturated_log_scales(&rows.y, &rows.x)?,
+            round_trip_error: numbers.round_trip_error,
             verdict: verdict(&diagnosis, LEVEL, count),
             diagnosis,
         };
@@ -199,6 +205,36 @@ impl Diagnose {
             return Err(Error::config("--fail-below", format!("is {below}, must be from 0 to 1")));
         }
         Ok(())
+    }
+
+    /// The columns of the rows that judge beside those of the training, if the run tells of these.
+    fn likeness(&self, flow: &Flow, rows: &JudgedRows) -> Vec<Likeness> {
+        let data: Option<DataReport> =
+            self.run.is_dir().then(|| manifest::json_or_damage(&folder::data_of(&self.run)).ok().flatten()).flatten();
+        let Some(data) = data else { return Vec::new() };
+        let (dim, c) = (flow.spec().dim as usize, flow.spec().cond_dim as usize);
+        if data.columns.len() != dim + c {
+            return Vec::new();
+        }
+        let trained_rows = (data.training_rows + data.held_out_rows).min(SAMPLED);
+        let of = |(place, column): (usize, &Column)| {
+            let (values, columns, place, units) = match place.checked_sub(c) {
+                None => (&rows.y, c, place, flow.units_of_conditions()),
+                Some(place) => (&rows.x, dim, place, flow.units()),
+            };
+            let packing = units.packing(place);
+            let values: Vec<f64> = values.iter().skip(place).step_by(columns).map(|&v| packing.unpack(v)).collect();
+            let quantiles: Vec<(f64, f64)> = SHARES.into_iter().zip(column.quantiles).collect();
+            let trained = Trained {
+                column: &column.name,
+                is_condition: column.is_condition,
+                moments: [column.mean, column.deviation],
+                quantiles: &quantiles,
+                rows: trained_rows,
+            };
+            Likeness::of(&trained, &values)
+        };
+        data.columns.iter().enumerate().map(of).collect()
     }
 
     /// The observation and its reference sample. Says how usual the observation is.
@@ -315,7 +351,7 @@ fn table(report: &Diagnostics, is_conditional: bool, folder: Option<&Path>) -> s
     }
     writeln!(out)?;
     for note in report.notes() {
-        writeln!(out, "{note}")?;
+        writeln!(out, "{}", printable(&note))?;
     }
     writeln!(out, "{}", printable(&report.verdict))?;
     if let Some(folder) = folder {

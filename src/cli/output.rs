@@ -25,7 +25,7 @@ pub(super) fn line(text: &str) -> io::Result<()> {
     finish(out)
 }
 
-/// Fails where a file that is to be written is also read, or written twice, however its name is spelled. Each file
+/// Fails if a file that is to be written is also read, or written twice, however its name is spelled. Each file
 /// comes with the option that names it.
 pub(super) fn distinct(outputs: &[(&str, &Path)], inputs: &[&Path]) -> Result<()> {
     for (i, &(option, output)) in outputs.iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Settings of a training: one tree of tables, the same names in TOML files, in the environment and on the command
 //! line.
 //!
-//! [`Config`] is the whole tree, in which what depends on the rows may be absent until it is [`Resolved`]; [`Layers`] collects settings from their sources in order of
-//! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
-//! starting values: the paper's for a named data set, sensible ones for a table of any size.
+//! [`Config`] is the whole tree, in which what depends on the rows may be absent until it is [`Resolved`]; [`Layers`]
+//! collects settings from their sources in order of precedence and names the source in every error; [`keys`] lists all
+//! names with their meaning; [`preset`] holds the starting values: the paper's for a named data set, sensible ones for a
+//! table of any size.
 
 mod columns;
 mod differences;
@@ -56,7 +57,7 @@ pub(crate) struct Config {
     pub data: Data,
     /// Where, and what is kept.
     pub run: Run,
-    /// Bounds and transforms of columns of x or y, by name; by number from 1 where the table has no names.
+    /// Bounds and transforms of columns of x or y, by name; by number from 1 if the table has no names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, ColumnSetting>,
 }
@@ -453,7 +454,7 @@ impl Train {
 }
 
 impl Config {
-    /// Where standardised columns begin to be drawn in; None where they are not.
+    /// Where standardised columns begin to be drawn in; None if they are not.
     pub(crate) fn squash(&self) -> Option<f64> {
         /// Where nothing is set.
         const DEFAULT: f64 = 0.0;

@@ -205,7 +205,7 @@ impl Config {
 }
 
 impl Config {
-    /// Whether there are conditions where the model needs some, and none where it has none.
+    /// Whether there are conditions where the model needs some, and none if it has none.
     fn conditions(&self) -> Result<()> {
         let d = &self.data;
         match (self.model.kind, &d.given) {

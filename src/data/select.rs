@@ -26,7 +26,7 @@ impl Table {
     /// The columns `given`, and `modelled` or, where that is `None`, all others; all as [`Table::select`] chooses them.
     ///
     /// # Errors
-    /// [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or in both lists, or none
+    /// [`Error::Config`] for `data.given` or `data.columns` if a column is unknown, named twice or in both lists, or none
     /// is left.
     #[cfg(test)]
     pub(crate) fn parts(&self, given: &[String], modelled: Option<&[String]>) -> Result<Parts> {

@@ -5,9 +5,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::Diagnosis;
+use super::likeness::Likeness;
+use super::{Diagnosis, headline};
 use crate::counted::counted;
 use crate::error::{Error, Result};
+use crate::report::{beside, short};
 
 /// What `diagnostics.json` holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +23,17 @@ pub(crate) struct Diagnostics {
     pub rows: usize,
     /// What these are.
     pub rows_of: String,
+    /// SHA-256 of these rows, by [`fingerprint_of_rows`]. Of an earlier version's diagnosis nothing is known, as of the two
+    /// that follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_sha256: Option<String>,
+    /// Their columns beside those of the training, conditions first; none of simulated data, or if the run's `data.json` is
+    /// not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Likeness>,
+    /// The command line, word by word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// Samples that were drawn, of a conditional model for each row.
     pub samples: usize,
     /// Seed of all that was drawn.
@@ -33,6 +46,10 @@ pub(crate) struct Diagnostics {
     /// The share of the log-scales of these rows that use more than 95 % of their bound; null of couplings without one.
     #[serde(default)]
     pub saturated_log_scales: Option<f64>,
+    /// The farthest that one of these rows is from itself after the way to z and back, in deviations of its column; null of a
+    /// model without a density.
+    #[serde(default)]
+    pub round_trip_error: Option<f64>,
     /// Whether the model can be trusted, in a sentence.
     pub verdict: String,
     /// The tests.
@@ -42,6 +59,9 @@ pub(crate) struct Diagnostics {
 
 /// A larger share of saturated log-scales is spoken of.
 const MANY_SATURATED: f64 = 0.01;
+
+/// A larger error of the way to z and back is spoken of, in deviations.
+const INEXACT: f64 = 1e-3;
 
 impl Diagnostics {
     /// What was found beside the tests, in sentences.
@@ -59,7 +79,41 @@ impl Diagnostics {
                 100.0 * share
             )
         });
-        usual.into_iter().chain(saturated).collect()
+        // What is no number speaks, too.
+        let inexact = self.round_trip_error.filter(|error| *error > INEXACT || error.is_nan()).map(|error| {
+            format!(
+                "A row comes back from z by {error:.2} deviations of a column elsewhere: 32-bit arithmetic is too coarse for this \
+                 model there. `hintflow check` tells more."
+            )
+        });
+        self.unlike().into_iter().chain(usual).chain(saturated).chain(inexact).collect()
+    }
+
+    /// That the rows are not like those of the training, if they are not.
+    fn unlike(&self) -> Option<String> {
+        /// Columns that are told of.
+        const TOLD: usize = 3;
+        let all: Vec<&Likeness> = self.columns.iter().filter(|column| column.differs).collect();
+        let told = |column: &&Likeness| {
+            let ([mean, deviation], [mean_of_training, deviation_of_training]) = (column.judged, column.trained);
+            format!(
+                "{} has mean {} and deviation {}, in the training {} and {}",
+                column.column,
+                beside(mean, deviation),
+                short(deviation),
+                beside(mean_of_training, deviation_of_training),
+                short(deviation_of_training)
+            )
+        };
+        let words = all.iter().take(TOLD).map(told).collect::<Vec<_>>().join("; ");
+        let more = all.len().saturating_sub(TOLD);
+        let others = if more > 0 { format!("; and {} more", counted(more, "column")) } else { String::new() };
+        (!all.is_empty()).then(|| {
+            format!(
+                "The rows that judge this model are not like those of its training: {words}{others}. If both should be alike, \
+                 look at how they were made first: the tests cannot tell that from a fault of the model."
+            )
+        })
     }
 }
 
@@ -78,19 +132,34 @@ pub(crate) fn verdict(diagnosis: &Diagnosis, level: f64, rows: usize) -> String 
             4.0 / (rows as f64).sqrt()
         );
     }
-    match rejected[..] {
-        [] => format!("nothing speaks against this model (smallest adjusted p-value {:.4})", diagnosis.p_value),
-        [only] => format!("1 test speaks against this model: {}: {}", only.name, only.says),
-        [first, ..] => {
-            format!(
-                "{} of {} tests speak against this model, most of all {}: {}",
-                rejected.len(),
-                diagnosis.tests.len(),
-                first.name,
-                first.says
-            )
-        }
+    if rejected.is_empty() {
+        return format!("nothing speaks against this model (smallest adjusted p-value {:.4})", diagnosis.p_value);
     }
+    let speak = against(rejected.len(), diagnosis.tests.len());
+    match headline(&rejected) {
+        Some(fault) => format!("{fault}: {speak}"),
+        None => format!("{speak}, first of all {}: {}", rejected[0].name, rejected[0].says),
+    }
+}
+
+/// How many of the tests speak against a model.
+pub(crate) fn against(rejected: usize, tests: usize) -> String {
+    let speak = if rejected == 1 { "speaks" } else { "speak" };
+    format!("{rejected} of {} {speak} against this model", counted(tests, "test"))
+}
+
+/// SHA-256 of rows, condition columns first: of their values as 32-bit floats in little-endian order.
+pub(crate) fn fingerprint_of_rows(y: &[f32], x: &[f32]) -> String {
+    let mut digest = Sha256::new();
+    for values in [y, x] {
+        digest.update((values.len() as u64).to_le_bytes());
+        values.iter().for_each(|value| digest.update(value.to_le_bytes()));
+    }
+    hexadecimal(&digest.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// SHA-256 of a model file, so that it is seen if a diagnosis is that of another model.
@@ -99,7 +168,7 @@ pub(crate) fn verdict(diagnosis: &Diagnosis, level: f64, rows: usize) -> String 
 /// [`Error::Io`] if the file cannot be read.
 pub(crate) fn fingerprint(model: &Path) -> Result<String> {
     let bytes = std::fs::read(model).map_err(|e| Error::io("read", model, e))?;
-    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(&Sha256::digest(&bytes)))
 }
 
 /// A p-value with as many digits as matter.

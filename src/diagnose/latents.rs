@@ -1,7 +1,7 @@
 //! Latent vectors of held-out rows: standard normal and independent of the conditions, if densities are right.
 
 use super::uniform::p_value;
-use super::{Kind, Test, smallest_of, two_sided};
+use super::{BEYOND_CHANCE, Kind, Test, smallest_of, two_sided};
 use crate::data::columns::quantile::normal_cdf;
 use statrs::function::gamma::gamma_lr;
 
@@ -105,7 +105,11 @@ fn of_condition(z: &[Vec<f64>], condition: &[f64], name: &str) -> Test {
         return Test::new(name, Kind::Conditions, 0.0, 1.0, String::new());
     };
     let p_value = smallest_of(of_correlation(largest, z[0].len()), all.len());
-    let says = format!("latent column {} is {what} if {name} {how}: correlation {largest:.2}", column + 1);
+    let found = format!("latent column {} is {what} if {name} {how}: correlation {largest:.2}", column + 1);
+    let says = match p_value < BEYOND_CHANCE {
+        true => format!("posteriors do not follow {name} as truths do: {found}"),
+        false => found,
+    };
     Test::new(format!("latent vectors given {name}"), Kind::Conditions, largest, p_value, says)
 }
 

@@ -12,12 +12,15 @@
 //! | [`predictive`] | the rank of an observation among what is simulated from its posterior |
 //! | [`uniform`] | the exact test, and bands for pictures |
 //!
-//! [`Diagnosis`] holds them together; several tests at once are corrected for by Holm's method. [`Diagnostics`] is what
+//! [`likeness`] says whether the rows are like those of the training at all, and [`headline`] what is wrong with posteriors.
+//! [`Diagnosis`] holds the tests together; several tests at once are corrected for by Holm's method. [`Diagnostics`] is what
 //! is written down of it.
 
 mod diagnostics;
+mod fault;
 pub(crate) mod importance;
 pub(crate) mod latents;
+pub(crate) mod likeness;
 pub(crate) mod model;
 pub(crate) mod neighbours;
 pub(crate) mod predictive;
@@ -26,7 +29,8 @@ pub(crate) mod uniform;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use diagnostics::{Diagnostics, fingerprint, p_value_text, verdict};
+pub(crate) use diagnostics::{Diagnostics, against, fingerprint, fingerprint_of_rows, p_value_text, verdict};
+pub(crate) use fault::{Fault, headline};
 
 /// One test of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +48,12 @@ pub(crate) struct Test {
     pub adjusted_p_value: f64,
     /// What was found, for people.
     pub says: String,
+    /// The column of x that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// What is wrong with posteriors, by more than chance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 /// JSON has no word for what is no number.
@@ -51,35 +61,46 @@ fn nan_of_null<'de, D: Deserializer<'de>>(json: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(json)?.unwrap_or(f64::NAN))
 }
 
-/// What a test looks at.
+/// What a test looks at, that first which says most to those who use a posterior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// Ranks of a column.
     Calibration,
+    /// Columns of z and conditions.
+    Conditions,
     /// Ranks by density.
     Coverage,
     /// Ranks by the distance from random points.
     Tarp,
-    /// A column of z.
-    Latent,
-    /// `|z|^2`.
-    Norm,
-    /// Pairs of columns of z.
-    Pairs,
-    /// Columns of z and conditions.
-    Conditions,
     /// Two samples told apart.
     TwoSample,
     /// An observation among predictions of it.
     Predictive,
+    /// `|z|^2`.
+    Norm,
+    /// A column of z.
+    Latent,
+    /// Pairs of columns of z.
+    Pairs,
 }
 
 impl Test {
     pub(crate) fn new(name: impl Into<String>, kind: Kind, statistic: f64, p_value: f64, says: String) -> Self {
         // What is no number fails.
         let p_value = if p_value.is_nan() { 0.0 } else { p_value.clamp(0.0, 1.0) };
-        Self { name: name.into(), kind, statistic, p_value, adjusted_p_value: p_value, says }
+        let name = name.into();
+        Self { name, kind, statistic, p_value, adjusted_p_value: p_value, says, column: None, faults: Vec::new() }
+    }
+
+    /// It, about a column of x.
+    fn of_column(self, name: &str) -> Self {
+        Self { column: Some(name.into()), ..self }
+    }
+
+    /// It, with what is wrong.
+    fn with(self, faults: Vec<Fault>) -> Self {
+        Self { faults, ..self }
     }
 }
 
@@ -94,6 +115,10 @@ pub(crate) struct Diagnosis {
 
 /// The adjusted p-value below which a diagnosis speaks against a model, unless the user names another.
 pub(crate) const LEVEL: f64 = 0.01;
+
+/// The p-value of a single test below which its words call a fault by its name: some of many tests have one below
+/// [`LEVEL`] by chance.
+const BEYOND_CHANCE: f64 = 0.001;
 
 impl Diagnosis {
     /// Adjusts the p-values (Holm 1979): whatever the dependence of the tests, a model that is right is found wrong with a
@@ -110,10 +135,11 @@ impl Diagnosis {
         Self { tests, p_value }
     }
 
-    /// The tests that speak against the model, the strongest first.
+    /// The tests that speak against the model: those first that are about what people use, columns and conditions, and of
+    /// a kind the strongest.
     pub(crate) fn rejected(&self, level: f64) -> Vec<&Test> {
         let mut rejected: Vec<&Test> = self.tests.iter().filter(|test| test.adjusted_p_value < level).collect();
-        rejected.sort_by(|a, b| a.p_value.total_cmp(&b.p_value));
+        rejected.sort_by(|a, b| (a.kind as u8).cmp(&(b.kind as u8)).then(a.p_value.total_cmp(&b.p_value)));
         rejected
     }
 }

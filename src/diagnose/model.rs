@@ -28,6 +28,9 @@ pub(crate) struct Numbers {
     pub latents: Vec<Uniformly>,
     /// Conditions and latent vectors side by side, if the model has a density.
     pub joint: Option<Joint>,
+    /// The farthest that a row is from itself after the way to z and back, in deviations of the column; none of a model
+    /// without a density.
+    pub round_trip_error: Option<f64>,
 }
 
 /// Numbers from 0 to 1 that are uniform if a model is right.
@@ -84,7 +87,9 @@ pub(crate) fn diagnose(
     if !flow.spec().kind.has_density() {
         return Ok((Diagnosis::of(tests), numbers));
     }
-    let z = flow.given(y)?.encode(x)?.z;
+    let given = flow.given(y)?;
+    let z = given.encode(x)?.z;
+    numbers.round_trip_error = Some(farthest(x, &given.decode(&z)?, &scale));
     let first = tests.len();
     tests.extend(latents::tests(&z, dim, y, &conditions));
     let uniform = latents::uniform(&z, dim).into_iter().enumerate();
@@ -108,6 +113,17 @@ pub(crate) fn against(flow: &Flow, observed: &[f32], reference: &[f32], seed: u6
     let dim = flow.spec().dim as usize;
     let samples = flow.given(observed)?.sample((reference.len() / dim).min(neighbours::MOST), seed)?;
     Ok(neighbours::test("samples and reference", &samples, reference, dim, seed))
+}
+
+/// The farthest that a value of rows is from that of others, in deviations of its column, or in a thousand of its roundings if
+/// these are more. No number if one of them is none.
+fn farthest(x: &[f32], others: &[f32], scale: &[f64]) -> f64 {
+    let error = |((x, other), scale): ((&f32, &f32), &f64)| {
+        let (x, other) = (f64::from(*x), f64::from(*other));
+        (x - other).abs() / scale.max(1e3 * f64::from(f32::EPSILON) * x.abs())
+    };
+    let errors = x.iter().zip(others).zip(scale.iter().cycle()).map(error);
+    errors.fold(0.0, |most, error| if error > most || error.is_nan() { error } else { most })
 }
 
 fn of_ranks(ranks: Ranks, columns: &[String]) -> Vec<Uniformly> {
@@ -162,4 +178,17 @@ fn points(x: &[f32], dim: usize, seed: u64) -> Vec<f32> {
     // Each gets the next of a random order, so that none gets itself.
     (0..rows).for_each(|i| of[order[i] as usize] = order[(i + 1) % rows] as usize);
     of.iter().flat_map(|&row| &x[row * dim..][..dim]).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::farthest;
+
+    #[test]
+    fn the_farthest_value_is_told_in_its_columns_deviations() {
+        let x = [0.0, 10.0, 1.0, 20.0];
+        assert_eq!(farthest(&x, &[0.0, 10.0, 1.5, 19.0], &[1.0, 4.0]), 0.5);
+        assert!(farthest(&x, &[f32::NAN, 10.0, 1.5, 20.0], &[1.0, 4.0]).is_nan());
+        assert!(farthest(&x, &[0.0, 10.0, 1.0, f32::NAN], &[1.0, 4.0]).is_nan());
+    }
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::uniform;
-use super::{Kind, Test};
+use super::{BEYOND_CHANCE, Fault, Kind, LEVEL, Test};
 use crate::data::columns::quantile::normal_quantile;
 use crate::error::Result;
 use crate::rng::{Counter, Stream};
@@ -127,28 +127,54 @@ impl Ranks {
     /// Tests of all of them. `names` are those of the columns.
     pub(crate) fn tests(&self, names: &[String]) -> Vec<Test> {
         let of_columns = self.columns.iter().zip(names).map(|(ranks, name)| {
-            let shape = Scores::of(ranks);
-            let p_value = uniform::p_value(ranks);
-            Test::new(format!("calibration of {name}"), Kind::Calibration, shape.shift, p_value, shape.in_words(name))
+            let (scores, p_value) = (Scores::of(ranks), uniform::p_value(ranks));
+            let says = scores.in_words(name, p_value);
+            Test::new(format!("calibration of {name}"), Kind::Calibration, scores.shift, p_value, says)
+                .of_column(name)
+                .with(scores.faults(p_value))
         });
         let of_columns: Vec<Test> = of_columns.collect();
-        let coverage = |ranks: &[f64], level: f64| {
-            ranks.iter().filter(|&&rank| rank <= level).count() as f64 / ranks.len().max(1) as f64
-        };
-        let held = [0.5, 0.9].map(|level| 100.0 * coverage(&self.density, level));
-        let says = format!(
-            "the densest regions that should hold 50 % and 90 % of the truths hold {:.1} % and {:.1} %",
-            held[0], held[1]
-        );
-        let p_value = uniform::p_value(&self.density);
-        let density = Test::new(COVERAGE, Kind::Coverage, held[1] / 100.0, p_value, says);
-        let density = (!self.density.is_empty()).then_some(density);
-        let tarp = uniform::p_value(&self.distance);
-        let half = 100.0 * coverage(&self.distance, 0.5);
-        let says = format!("regions around random points that should hold 50 % of the truths hold {half:.1} %");
-        let distance = Test::new(TARP, Kind::Tarp, half / 100.0, tarp, says);
-        of_columns.into_iter().chain(density).chain([distance]).collect()
+        of_columns.into_iter().chain(self.coverage()).chain([self.tarp()]).collect()
     }
+
+    fn coverage(&self) -> Option<Test> {
+        let held = HELD.map(|level| share_below(&self.density, level));
+        let p_value = uniform::p_value(&self.density);
+        let off = |place: usize, side: f64| {
+            let level = HELD[place];
+            p_value < LEVEL
+                && side * (held[place] - level)
+                    > CLEAR * (level * (1.0 - level) / self.density.len().max(1) as f64).sqrt()
+        };
+        let (fault, words) = match [0, 1].map(|place| [off(place, -1.0), off(place, 1.0)]) {
+            [[less, false], [lesser, false]] if less || lesser => (Some(Fault::Narrow), "posteriors are too narrow: "),
+            [[false, more], [false, greater]] if more || greater => (Some(Fault::Wide), "posteriors are too wide: "),
+            _ => (None, ""),
+        };
+        let [half, most] = held.map(|share| 100.0 * share);
+        let says = format!(
+            "{words}the densest regions that should hold 50 % and 90 % of the truths hold {half:.1} % and {most:.1} %"
+        );
+        let test = Test::new(COVERAGE, Kind::Coverage, held[1], p_value, says);
+        (!self.density.is_empty()).then(|| test.with(fault.into_iter().collect()))
+    }
+
+    fn tarp(&self) -> Test {
+        let half = share_below(&self.distance, 0.5);
+        let says =
+            format!("regions around random points that should hold 50 % of the truths hold {:.1} %", 100.0 * half);
+        Test::new(TARP, Kind::Tarp, half, uniform::p_value(&self.distance), says)
+    }
+}
+
+/// The levels at which coverage is told.
+const HELD: [f64; 2] = [0.5, 0.9];
+
+/// What is off by more standard errors than this is more than chance, and is called by its name.
+const CLEAR: f64 = 3.0;
+
+fn share_below(ranks: &[f64], level: f64) -> f64 {
+    ranks.iter().filter(|&&rank| rank <= level).count() as f64 / ranks.len().max(1) as f64
 }
 
 /// How the truths lie in their posteriors, by normal scores of their ranks.
@@ -157,24 +183,53 @@ struct Scores {
     shift: f64,
     /// How many times wider the truths scatter than the posterior.
     width: f64,
+    /// Their number.
+    count: f64,
 }
 
 impl Scores {
     fn of(ranks: &[f64]) -> Self {
         let scores: Vec<f64> = ranks.iter().map(|&rank| normal_quantile(rank.clamp(1e-4, 1.0 - 1e-4))).collect();
-        let n = scores.len().max(1) as f64;
-        let shift = scores.iter().sum::<f64>() / n;
-        let width = (scores.iter().map(|s| (s - shift).powi(2)).sum::<f64>() / n).sqrt();
-        Self { shift, width }
+        let count = scores.len().max(1) as f64;
+        let shift = scores.iter().sum::<f64>() / count;
+        let width = (scores.iter().map(|s| (s - shift).powi(2)).sum::<f64>() / count).sqrt();
+        Self { shift, width, count }
     }
 
-    fn in_words(&self, name: &str) -> String {
+    /// What is wrong by more than chance: also for the test of all ranks, whose p-value this is. A right posterior has a shift of N(0, 1 / n), and a width of N(1, 1 / 2n); where
+    /// truths scatter more widely, so does the shift.
+    fn faults(&self, p_value: f64) -> Vec<Fault> {
+        if p_value >= LEVEL {
+            return Vec::new();
+        }
+        let error = 1.0 / self.count.sqrt();
+        let by = |off: f64, error: f64, [less, more]: [Fault; 2]| {
+            let fault = if off > 0.0 { more } else { less };
+            (off.abs() > CLEAR * error).then_some(fault)
+        };
+        let width = by(self.width - 1.0, error / 2f64.sqrt(), [Fault::Wide, Fault::Narrow]);
+        let shift = by(self.shift, error * self.width.max(1.0), [Fault::High, Fault::Low]);
+        let all: Vec<Fault> = width.into_iter().chain(shift).collect();
+        if all.is_empty() && p_value < BEYOND_CHANCE { vec![Fault::Shape] } else { all }
+    }
+
+    /// What is beyond chance comes first.
+    fn in_words(&self, name: &str, p_value: f64) -> String {
         let side = if self.shift > 0.0 { "above" } else { "below" };
-        format!(
-            "truths of {name} lie {:.2} posterior standard deviations {side} the middle, and scatter {:.2} times as wide as \
-             the posterior",
-            self.shift.abs(),
-            self.width
-        )
+        let shift = format!("lie {:.2} posterior standard deviations {side} the middle", self.shift.abs());
+        let width = format!("scatter {:.2} times as wide as the posterior", self.width);
+        let words = |fault: &Fault| match fault {
+            Fault::Narrow => format!("too narrow, as truths {width}"),
+            Fault::Wide => format!("too wide, as truths {width}"),
+            Fault::Low => format!("too low, as truths {shift}"),
+            Fault::High => format!("too high, as truths {shift}"),
+            Fault::Shape => format!("of another shape than the truths, which {width} and {shift}"),
+        };
+        let faults: Vec<String> = self.faults(p_value).iter().map(words).collect();
+        if !faults.is_empty() {
+            return format!("posteriors of {name} are {}", faults.join(", and "));
+        }
+        let chance = if p_value < LEVEL { "" } else { ": no more than chance" };
+        format!("truths of {name} {width} and {shift}{chance}")
     }
 }

@@ -8,20 +8,20 @@ use crate::rng::{Counter, Stream};
 /// x ~ N(0, 1) in two columns, y = x + noise of deviation 1: x given y is N(y / 2, 1 / 2). What the posterior says is off by
 /// some fault.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+enum Planted {
     None,
     /// By so many posterior deviations, in the first column.
     Shifted(f64),
     /// The deviations times so much.
     Scaled(f64),
-    /// Correlation of the columns where there is none: an ellipse that lies aslant.
+    /// Correlation of columns that have none: an ellipse that lies aslant.
     Rotated(f64),
     /// Truths come from two modes, six deviations apart, of which the posterior knows one, but for this share of them.
     Dropped(f64),
 }
 
 struct Known {
-    fault: Fault,
+    fault: Planted,
     truths: Vec<f32>,
     y: Vec<f32>,
     seed: u64,
@@ -30,13 +30,13 @@ struct Known {
 const DEVIATION: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 impl Known {
-    fn new(fault: Fault, rows: usize, seed: u64) -> Self {
+    fn new(fault: Planted, rows: usize, seed: u64) -> Self {
         let mut rng = Counter::new(seed, Stream::Data, 0, 0);
         let (mut truths, mut y) = (Vec::new(), Vec::new());
         for _ in 0..rows {
             let (x, e) = (rng.normal_pair(), rng.normal_pair());
             let mode = match fault {
-                Fault::Dropped(share) if rng.uniform(0.0, 1.0) < share => 6.0 * DEVIATION,
+                Planted::Dropped(share) if rng.uniform(0.0, 1.0) < share => 6.0 * DEVIATION,
                 _ => 0.0,
             };
             truths.extend([(x[0] + mode) as f32, x[1] as f32]);
@@ -46,16 +46,16 @@ impl Known {
     }
 
     fn middle(&self, row: usize) -> [f64; 2] {
-        let shift = if let Fault::Shifted(by) = self.fault { by * DEVIATION } else { 0.0 };
+        let shift = if let Planted::Shifted(by) = self.fault { by * DEVIATION } else { 0.0 };
         [f64::from(self.y[2 * row]) / 2.0 + shift, f64::from(self.y[2 * row + 1]) / 2.0]
     }
 
     fn scale(&self) -> f64 {
-        DEVIATION * if let Fault::Scaled(by) = self.fault { by } else { 1.0 }
+        DEVIATION * if let Planted::Scaled(by) = self.fault { by } else { 1.0 }
     }
 
     fn correlation(&self) -> f64 {
-        if let Fault::Rotated(by) = self.fault { by } else { 0.0 }
+        if let Planted::Rotated(by) = self.fault { by } else { 0.0 }
     }
 
     /// x to z, and back.
@@ -102,7 +102,7 @@ impl Posterior for Known {
 }
 
 /// All tests of a posterior on `rows` held-out rows.
-fn diagnose(fault: Fault, rows: usize, seed: u64) -> Diagnosis {
+fn diagnose(fault: Planted, rows: usize, seed: u64) -> Diagnosis {
     let known = Known::new(fault, rows, seed);
     let names = ["a", "b"].map(String::from);
     // The truths of other rows.
@@ -114,19 +114,19 @@ fn diagnose(fault: Fault, rows: usize, seed: u64) -> Diagnosis {
 }
 
 /// The share of seeds in which the fault is found.
-fn power(fault: Fault, rows: usize, seeds: u64) -> f64 {
+fn power(fault: Planted, rows: usize, seeds: u64) -> f64 {
     (0..seeds).filter(|&seed| diagnose(fault, rows, seed).p_value < LEVEL).count() as f64 / seeds as f64
 }
 
 #[test]
 fn planted_faults_are_found_and_exact_posteriors_are_not_rejected() {
     for (fault, least, most) in [
-        (Fault::None, 0.0, 0.04),
-        (Fault::Shifted(0.3), 0.95, 1.0),
-        (Fault::Scaled(1.3), 0.95, 1.0),
-        (Fault::Scaled(1.0 / 1.3), 0.95, 1.0),
-        (Fault::Rotated(0.3), 0.95, 1.0),
-        (Fault::Dropped(0.3), 0.95, 1.0),
+        (Planted::None, 0.0, 0.04),
+        (Planted::Shifted(0.3), 0.95, 1.0),
+        (Planted::Scaled(1.3), 0.95, 1.0),
+        (Planted::Scaled(1.0 / 1.3), 0.95, 1.0),
+        (Planted::Rotated(0.3), 0.95, 1.0),
+        (Planted::Dropped(0.3), 0.95, 1.0),
     ] {
         let found = power(fault, 500, 30);
         eprintln!("{fault:?}: found in {:.0} % of seeds", 100.0 * found);
@@ -140,11 +140,11 @@ fn table_of_power() {
     for rows in [200, 500, 1000] {
         for size in [0.1, 0.2, 0.3] {
             let faults = [
-                Fault::Shifted(size),
-                Fault::Scaled(1.0 + size),
-                Fault::Scaled(1.0 / (1.0 + size)),
-                Fault::Rotated(size),
-                Fault::Dropped(size / 10.0),
+                Planted::Shifted(size),
+                Planted::Scaled(1.0 + size),
+                Planted::Scaled(1.0 / (1.0 + size)),
+                Planted::Rotated(size),
+                Planted::Dropped(size / 10.0),
             ];
             let cells = faults.map(|fault| format!("{:.0}", 100.0 * power(fault, rows, 100)));
             eprintln!("| {rows} | {size} | {} |", cells.join(" | "));
@@ -156,9 +156,21 @@ fn table_of_power() {
 fn the_test_that_speaks_names_the_fault() {
     let first = |fault| diagnose(fault, 500, 3).rejected(LEVEL).first().map(|test| (test.kind, test.says.clone()));
     let says = |fault| first(fault).map(|(_, says)| says).unwrap_or_default();
-    assert_eq!(first(Fault::None), None);
-    assert!(diagnose(Fault::Shifted(0.5), 500, 3).tests[0].says.contains("0.5"), "{}", says(Fault::Shifted(0.5)));
-    let rotated = diagnose(Fault::Rotated(0.5), 500, 3);
+    assert_eq!(first(Planted::None), None);
+    let shifted = says(Planted::Shifted(0.5));
+    assert!(shifted.starts_with("posteriors of a are too high, as truths lie 0."), "{shifted}");
+    let narrow = says(Planted::Scaled(0.7));
+    assert!(narrow.starts_with("posteriors of a are too narrow, as truths scatter 1."), "{narrow}");
+    assert!(says(Planted::Scaled(1.4)).starts_with("posteriors of a are too wide"), "{}", says(Planted::Scaled(1.4)));
+    let narrow = diagnose(Planted::Scaled(0.7), 500, 3);
+    assert_eq!(headline(&narrow.rejected(LEVEL)).unwrap(), "posteriors of a and b are too narrow (overconfident)");
+    let coverage = narrow.tests.iter().find(|test| test.kind == Kind::Coverage).unwrap();
+    assert!(coverage.says.starts_with("posteriors are too narrow: the densest"), "{}", coverage.says);
+    // What is right is called neither.
+    let right = diagnose(Planted::None, 500, 3);
+    assert!(right.tests.iter().all(|test| test.faults.is_empty()), "{right:?}");
+    assert!(right.tests[0].says.ends_with("no more than chance"), "{}", right.tests[0].says);
+    let rotated = diagnose(Planted::Rotated(0.5), 500, 3);
     assert!(rotated.rejected(LEVEL).iter().any(|test| test.kind == Kind::Pairs), "{rotated:?}");
 }
 

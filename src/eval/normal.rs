@@ -67,7 +67,7 @@ impl Bound {
 }
 
 impl Shape {
-    /// Of rows of z, row-major, of `columns` columns. None where there is no row.
+    /// Of rows of z, row-major, of `columns` columns. None if there is no row.
     pub(crate) fn of(z: &[f32], columns: usize) -> Option<Self> {
         let rows = z.len().checked_div(columns)?;
         if rows == 0 {
@@ -122,7 +122,7 @@ fn at(sorted: &[f64], share: f64) -> f64 {
     sorted[((share * sorted.len() as f64) as usize).min(sorted.len() - 1)]
 }
 
-/// Largest difference of the distribution of sorted values from `cdf`; NaN where a value is NaN.
+/// Largest difference of the distribution of sorted values from `cdf`; NaN if a value is NaN.
 fn distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     let n = sorted.len() as f64;
     let mut largest: f64 = 0.0;

@@ -22,7 +22,7 @@ pub struct Conditional<'a> {
     user: &'a [f32],
     /// Conditions in the units of the networks.
     inner: Cow<'a, [f32]>,
-    /// Number of observations, None where there are no conditions.
+    /// Number of observations, None if there are no conditions.
     observations: Option<usize>,
     /// Number of the first observation.
     first: u32,

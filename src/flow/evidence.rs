@@ -21,7 +21,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The quantiles of some values of `log p(y)`. None where there is none that is a number.
+    /// The quantiles of some values of `log p(y)`. None if none is a number.
     pub(crate) fn of(log_prob: &[f32]) -> Option<Self> {
         let mut sorted: Vec<f64> = log_prob.iter().map(|&v| v.into()).filter(|v: &f64| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

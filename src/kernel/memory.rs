@@ -26,7 +26,7 @@ pub(crate) struct Floats {
 }
 
 impl Floats {
-    /// Zeros; nothing where the memory cannot be had. The system clears pages at their first use, so that whole pages
+    /// Zeros; nothing if the memory cannot be had. The system clears pages at their first use, so that whole pages
     /// that nobody touches cost no memory.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         let bytes = len.checked_mul(size_of::<f32>())?;
@@ -69,7 +69,7 @@ impl DerefMut for Floats {
     }
 }
 
-/// Asks for the cache line of `floats[at]`, which is needed soon. Nothing happens where there is none.
+/// Asks for the cache line of `floats[at]`, which is needed soon. Nothing happens if there is none.
 #[inline(always)]
 pub(crate) fn fetch(floats: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]

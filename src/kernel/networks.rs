@@ -21,7 +21,7 @@ use crate::plan::{Net, Node, Stage};
 pub(crate) struct Inputs<'a> {
     /// Columns (N, samples).
     pub(crate) x: &'a [f32],
-    /// Conditions (C, samples), empty where no node reads any.
+    /// Conditions (C, samples), empty if no node reads any.
     pub(crate) given: &'a [f32],
 }
 

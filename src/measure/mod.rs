@@ -211,7 +211,7 @@ pub(crate) fn measure(
 }
 
 /// Mean squared discrepancy of pairs of batches, samples first, and the number of samples that are not finite. No mean
-/// where there is no batch, or one without a finite sample: such a model is not to look better for that.
+/// if there is no batch, or one without a finite sample: such a model is not to look better for that.
 fn mean_discrepancy(
     batches: usize,
     dim: usize,

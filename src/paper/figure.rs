@@ -23,7 +23,7 @@ pub(super) struct Figure {
     pub(super) note: &'static str,
     /// The models that it shows.
     pub(super) models: fn() -> Vec<Model>,
-    /// Draws it, with its models, into a path without extension. False where one of them is not there.
+    /// Draws it, with its models, into a path without extension. False if one of them is not there.
     pub(super) draw: fn(&mut Lab<'_>, &[Model], &Path) -> Result<bool>,
 }
 

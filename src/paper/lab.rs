@@ -153,7 +153,7 @@ impl<'a> Lab<'a> {
         }))
     }
 
-    /// What was measured of a run; none where it was not.
+    /// What was measured of a run; none if it was not.
     fn measured(&self, model: &Model, run: u64) -> Result<Option<Measured>> {
         let settings = settings_of(&self.config(model, run)?)?;
         Measured::read(&self.result(model, run), &settings, &self.request.scale.protocol(model))

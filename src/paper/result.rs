@@ -22,7 +22,7 @@ pub(super) struct Measured {
     /// SHA-256 of the rows, where they are read from files; none of simulated rows, which the settings tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// What was measured; null where the training diverged.
+    /// What was measured; null if the training diverged.
     #[serde(deserialize_with = "Option::deserialize")]
     pub scores: Option<Scores>,
     /// How much was drawn.
@@ -38,7 +38,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Reads a result; none where there is no file.
+    /// Reads a result; none if there is no file.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Format`] if the file is no result, or one of other settings or another protocol.

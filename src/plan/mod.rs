@@ -39,7 +39,7 @@ pub(crate) struct Mix {
 /// One block: mixing, then the stages of its couplings in forward order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Mixing of each lane before the couplings, in the order of the columns; none where the block has no mixing.
+    /// Mixing of each lane before the couplings, in the order of the columns; none if the block has no mixing.
     pub mixes: Vec<Mix>,
     /// The stages that transform all columns together, as indices into [`Plan::stages`].
     pub stages: Range<usize>,

@@ -31,7 +31,7 @@ pub(crate) struct GalleryRow {
 pub(crate) enum GalleryMap {
     /// Correlations, from -1 to 1.
     Correlation(Correlation),
-    /// Absolute differences of correlations, row-major; none where a column is constant. All of a gallery have one
+    /// Absolute differences of correlations, row-major; none if a column is constant. All of a gallery have one
     /// scale, that of the row in the middle; what is beyond it has the darkest colour, and the colour bar ends in a
     /// point.
     Difference {

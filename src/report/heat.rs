@@ -45,7 +45,7 @@ pub(super) struct Blocks {
     dim: usize,
     /// Name, first column, number of columns.
     blocks: Vec<(String, usize, usize)>,
-    /// Every so many blocks are labelled, where there is no room for all.
+    /// Every so many blocks are labelled, if there is no room for all.
     every: usize,
 }
 

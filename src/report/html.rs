@@ -16,8 +16,14 @@ const POLICY: &str =
 /// The elements of pictures that this program draws. A file with others is none of them.
 const DRAWN: [&str; 7] = ["svg", "circle", "image", "polygon", "polyline", "rect", "text"];
 
-/// The least part of its width at which the letters of a picture can be read: narrower screens scroll it.
+/// The least part of its width at which the letters of a picture can be read.
 const SMALLEST: f64 = 0.7;
+
+/// The width that a picture has on a phone, in CSS pixels.
+const PHONE: f64 = 342.0;
+
+/// What shows a picture at its full width, to be scrolled; the style hides it from wide screens.
+const FULL_SIZE: &str = "<label class=\"full\"><input type=\"checkbox\"> full size</label>";
 
 /// What the frame of a picture adds to its width, as the style has it.
 const FRAME: f64 = 16.0;
@@ -129,7 +135,16 @@ impl Html {
 
     /// A table, which scrolls by itself if it is wide.
     pub(crate) fn table(&mut self, head: &[&str], rows: &[Row]) {
-        let mut text = String::from("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
+        self.add_table("<table>", head, rows);
+    }
+
+    /// A table of which narrow screens show each row as a block of cells with their names, for cells of many words.
+    pub(crate) fn stacking_table(&mut self, head: &[&str], rows: &[Row]) {
+        self.add_table("<table class=\"stacking\">", head, rows);
+    }
+
+    fn add_table(&mut self, begin: &str, head: &[&str], rows: &[Row]) {
+        let mut text = format!("<div class=\"scroll\" tabindex=\"0\">{begin}<thead><tr>");
         for (place, name) in head.iter().enumerate() {
             let class = rows.first().and_then(|row| row.cells.get(place)).map_or("text", Cell::class);
             let _ = write!(text, "<th class=\"{class}\" scope=\"col\">{}</th>", escaped(name));
@@ -137,8 +152,9 @@ impl Html {
         text.push_str("</tr></thead><tbody>\n");
         for row in rows {
             text.push_str(if row.is_bad { "<tr class=\"bad\">" } else { "<tr>" });
-            for cell in &row.cells {
-                let _ = write!(text, "<td class=\"{}\">{}</td>", cell.class(), escaped(cell.content()));
+            for (cell, name) in row.cells.iter().zip(head) {
+                let (class, name, content) = (cell.class(), escaped(name), escaped(cell.content()));
+                let _ = write!(text, "<td class=\"{class}\" data-name=\"{name}\">{content}</td>");
             }
             text.push_str("</tr>\n");
         }
@@ -149,8 +165,10 @@ impl Html {
     /// A picture from its SVG file, with words below it. Returns false, and leaves it out, if the file holds something else.
     pub(crate) fn figure(&mut self, svg: &str, caption: &str) -> bool {
         let Some((svg, width)) = inline(svg, caption) else { return false };
+        // Letters of a wide picture are small on a phone: there a reader may have it as wide as it was drawn.
+        let full = if SMALLEST * width > PHONE { FULL_SIZE } else { "" };
         self.add(&format!(
-            "<figure><div class=\"scroll\" tabindex=\"0\" style=\"max-width:{:.0}px\">{svg}</div>\
+            "<figure>{full}<div class=\"scroll\" tabindex=\"0\" style=\"max-width:{:.0}px\">{svg}</div>\
              <figcaption>{}</figcaption></figure>",
             width + FRAME,
             with_code(caption)
@@ -226,9 +244,8 @@ fn inline(svg: &str, caption: &str) -> Option<(String, f64)> {
     let is_drawn = svg.split('<').skip(1).all(|tag| name(tag).is_some_and(|name| DRAWN.contains(&name.as_str())));
     let rest = svg.strip_prefix("<svg ").filter(|rest| is_drawn && is_one(rest))?;
     let width: f64 = svg.split_once(" width=\"")?.1.split_once('"')?.0.parse().ok()?;
-    let least = SMALLEST * width;
     let svg = format!(
-        "<svg role=\"img\" aria-label=\"{}\" style=\"width:100%;min-width:{least:.0}px\" {rest}",
+        "<svg role=\"img\" aria-label=\"{}\" style=\"width:100%;--drawn:{width:.0}px\" {rest}",
         escaped(caption).replace('`', "")
     );
     Some((svg, width))
@@ -272,9 +289,16 @@ mod tests {
     fn pictures_are_whole_and_shrink() {
         let svg = inline("<svg xmlns=\"x\" width=\"640\" height=\"3\">\n<rect/></svg>\n", "loss of `run`").unwrap();
         let (svg, width) = svg;
-        assert!(svg.contains("min-width:448px") && svg.ends_with("<rect/></svg>"), "{svg}");
+        assert!(svg.contains("width:100%;--drawn:640px") && svg.ends_with("<rect/></svg>"), "{svg}");
         assert_eq!(width, 640.0);
         assert!(svg.contains("aria-label=\"loss of run\""), "{svg}");
+        // Letters of the wide one are too small on a phone.
+        let figure = |width: u32| {
+            let mut html = Html::default();
+            assert!(html.figure(&format!("<svg xmlns=\"x\" width=\"{width}\" height=\"3\"><rect/></svg>"), ""));
+            html.body
+        };
+        assert!(figure(640).contains(FULL_SIZE) && !figure(480).contains(FULL_SIZE));
         for other in [
             "",
             "<svg ",

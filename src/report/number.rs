@@ -27,11 +27,15 @@ pub(crate) fn short(value: f64) -> String {
     let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
     // Zeros before the point stay.
+    trimmed(text)
+}
+
+fn trimmed(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-/// A number among others that deviate so much from each other: with four digits that count, and with more where the
-/// first of them are those of an offset. Of a column of one number, whose deviation is 0, with all.
+/// A number among others that deviate so much from each other: with four digits that count, with more if the first of them
+/// are those of an offset, and with fewer if the number is small beside the deviation. Of a column of one number, whose deviation is 0, with all.
 #[must_use]
 pub(crate) fn beside(value: f64, deviation: f64) -> String {
     /// Digits of the deviation that are shown.
@@ -47,6 +51,11 @@ pub(crate) fn beside(value: f64, deviation: f64) -> String {
     }
     let place = |x: f64| x.log10().floor() as i32;
     let digits = place(size) - place(deviation) + DIGITS;
+    let decimals = DIGITS - place(deviation);
+    if digits < DIGITS && (0..=6).contains(&decimals) {
+        let text = trimmed(format!("{value:.*}", decimals as usize));
+        return if text == "-0" { "0".into() } else { text };
+    }
     if digits <= 4 {
         return short(value);
     }
@@ -79,7 +88,9 @@ mod tests {
         assert_eq!(time, ["1700000001.147", "1700000123.000", "-999.000"]);
         assert_eq!(beside(1_700_000_001.146, 86_400.0), "1700000001");
         assert_eq!(beside(1.000_000_012_3e51, 1e43), "1.0000000123e51");
-        assert_eq!([12.345_678, 0.001_23].map(|value| beside(value, 2.0)), ["12.35", "0.00123"]);
+        assert_eq!([12.345_678, 0.001_23].map(|value| beside(value, 2.0)), ["12.35", "0.001"]);
+        assert_eq!([-4.56e-4, 0.017, -1e-9].map(|value| beside(value, 0.16)), ["-0.0005", "0.017", "0"]);
+        assert_eq!([1.5e-7, 2.5].map(|value| beside(value, 2e-5)), ["1.500e-7", "2.5000000"]);
         // Of one number.
         assert_eq!(
             [f64::from(0.1f32), 1_700_000_000.123, 7.0, 1.234_567_890_1e51].map(|x| beside(x, 0.0)),

@@ -38,7 +38,7 @@ const DASH: f64 = 3.0;
 
 /// Draws up to 36 outlines of each kind in two grids into `path`.png and `path`.svg; `titles` stand above them.
 ///
-/// All have the same scale, that of the true ones where there are any, and each is moved to the middle of its cell. One
+/// All have the same scale, that of the true ones if there are any, and each is moved to the middle of its cell. One
 /// too large for its cell is shrunk to fit and drawn in grey with the factor beside it. Outlines with points that are
 /// not finite are left out and counted below the title.
 pub(crate) fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titles: [&str; 2]) -> Result<()> {
@@ -79,7 +79,7 @@ pub(crate) fn outlines(path: &Path, sampled: &[Outline], truth: &[Outline], titl
     })
 }
 
-/// The extent that outlines are scaled by; none where there is no outline.
+/// The extent that outlines are scaled by; none if there is no outline.
 pub(super) fn usual_extent(outlines: &[&Outline]) -> Option<f64> {
     let mut extents: Vec<f64> = outlines.iter().map(|o| middle_and_extent(&o.points).1).collect();
     extents.sort_by(f64::total_cmp);
@@ -105,7 +105,7 @@ impl<'a> Side<'a> {
         Self { finite: finite.into_iter().take(shown).collect(), broken, total: all.len() }
     }
 
-    /// What to know of this side besides its title; nothing where all of it is as it should be.
+    /// What to know of this side besides its title; nothing if all of it is as it should be.
     pub(super) fn notes(&self, extent: f64) -> String {
         let broken = (self.broken > 0).then(|| format!("{} not finite left out", self.broken));
         let shrunk = self.finite.iter().any(|o| shrink(middle_and_extent(&o.points).1, extent) > 1.0);

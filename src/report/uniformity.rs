@@ -21,13 +21,19 @@ pub(crate) struct Uniform {
     pub is_rejected: bool,
 }
 
-const ACROSS: usize = 4;
-const SIZE: [f64; 2] = [210.0, 130.0];
+/// Panels side by side: of few so many that a phone can show them, and of many more.
+const ACROSS: [usize; 2] = [2, 4];
+/// Most of what are few.
+const FEW: usize = 8;
+/// The width that the title needs.
+const NARROWEST: f64 = 480.0;
+const SIZE: [f64; 2] = [180.0, 120.0];
 const GAP: [f64; 2] = [52.0, 54.0];
 /// Places along the axis.
 const PLACES: usize = 200;
 
-/// Draws a panel for each, in which a right model is within the band by this chance. `band` gives the smallest and the largest share of numbers that may be at most some value.
+/// Draws a panel for each, in which a right model is within the band by this chance. `band` gives the smallest and the
+/// largest share of numbers that may be at most some value.
 ///
 /// # Errors
 /// [`Error::Argument`] if there is nothing to draw.
@@ -41,9 +47,9 @@ pub(crate) fn uniformity(
     if all.is_empty() || all.iter().any(|one| one.numbers.is_empty()) {
         return Err(Error::argument("numbers", "has nothing to draw"));
     }
-    let across = all.len().min(ACROSS);
+    let across = all.len().min(ACROSS[usize::from(all.len() > FEW)]);
     let down = all.len().div_ceil(across);
-    let (width, top) = ((across as f64 * (SIZE[0] + GAP[0]) + 24.0).max(560.0), 52.0);
+    let (width, top) = ((across as f64 * (SIZE[0] + GAP[0]) + 24.0).max(NARROWEST), 52.0);
     let height = top + down as f64 * (SIZE[1] + GAP[1]) + 8.0;
     let bounds: Vec<(f64, [f64; 2])> = (0..=PLACES)
         .map(|place| place as f64 / PLACES as f64)

@@ -1,6 +1,6 @@
 //! Checkpoints: everything a training goes on from, in one file that is whole or absent.
 //!
-//! A safetensors file with the weight arena, Adam's two moments and the weights of the best epoch; where there are any,
+//! A safetensors file with the weight arena, Adam's two moments and the weights of the best epoch; if there are any,
 //! averages of the weights and those that a training goes back to. Its metadata holds
 //! [`About`] as JSON under `hintflow_checkpoint` and, under `sha256`, the digest of that JSON and all tensors, so that
 //! damage anywhere is seen. Random numbers need no state of their own: they are functions of the seed in the settings

@@ -21,9 +21,9 @@ pub(super) struct RowColumns {
     pub(super) cond_dim: usize,
     /// N.
     pub(super) dim: usize,
-    /// Names of the conditions; empty where they have none.
+    /// Names of the conditions; empty if they have none.
     pub(super) y: Vec<String>,
-    /// Names of the columns that are modelled; empty where they have none.
+    /// Names of the columns that are modelled; empty if they have none.
     pub(super) x: Vec<String>,
     /// Numbers of all columns of a row, from 1, in the file of each.
     numbers: Vec<usize>,
@@ -160,7 +160,7 @@ impl RowColumns {
         self.cond_dim + self.dim
     }
 
-    /// Names of all columns of a row, those that settings take where a part of them has none; empty where none has a
+    /// Names of all columns of a row, those that settings take where a part of them has none; empty if none has a
     /// name.
     fn names(&self) -> Vec<String> {
         if self.y.is_empty() && self.x.is_empty() {
@@ -211,7 +211,7 @@ impl RowColumns {
         self.name(j).cloned().unwrap_or_else(|| self.numbers[j].to_string())
     }
 
-    /// What the settings say of each column of a row, of packed numbers; empty where they say nothing.
+    /// What the settings say of each column of a row, of packed numbers; empty if they say nothing.
     pub(super) fn settings(&self, config: &Config) -> Result<Vec<ColumnSetting>> {
         if config.columns.is_empty() {
             return Ok(Vec::new());
@@ -232,7 +232,7 @@ impl RowColumns {
         Ok(settings)
     }
 
-    /// The column of a row that a setting names: by its name, or by its number in its file (with [`PREFIX`] where the
+    /// The column of a row that a setting names: by its name, or by its number in its file (with [`PREFIX`] if the
     /// conditions have a file of their own).
     fn find(&self, name: &str) -> Result<usize> {
         let columns = || 0..self.row();

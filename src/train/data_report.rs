@@ -123,7 +123,7 @@ pub(crate) struct Column {
 pub(crate) const SHARES: [f64; 5] = [0.01, 0.25, 0.5, 0.75, 0.99];
 
 /// Rows that quantiles are taken from: sorting millions would take longer than it tells.
-const SAMPLED: usize = 20_000;
+pub(crate) const SAMPLED: usize = 20_000;
 
 /// The columns of rows [y, x], training and held-out ones together, in the user's units. The ways to the networks are
 /// not known yet.

@@ -200,7 +200,7 @@ pub(super) struct Rows {
     coarse: Vec<usize>,
     train: Arc<[f32]>,
     test: Vec<f32>,
-    /// Which rows of the table are held out; empty where none is, or where they are no rows of the table.
+    /// Which rows of the table are held out; empty if none is, or where they are no rows of the table.
     held_out: Vec<bool>,
     split: Option<HeldOut>,
     /// Name of the file that they are rows of.
@@ -447,7 +447,7 @@ fn count_held_out(rows: u32, share: f64) -> usize {
     held_out.min(rows - 1) as usize
 }
 
-/// Which of `rows` rows are held out, `held_out` of them; empty where none is.
+/// Which of `rows` rows are held out, `held_out` of them; empty if none is.
 fn held_out_rows(rows: u32, held_out: usize, seed: u64) -> Vec<bool> {
     if held_out == 0 { Vec::new() } else { is_held_out(rows, held_out, seed) }
 }

@@ -307,7 +307,7 @@ pub(crate) struct Kept {
     pub epoch: u64,
     /// Epochs that were trained.
     pub epochs: u64,
-    /// Mean loss of the held-out rows, in the units of the networks, where there are any.
+    /// Mean loss of the held-out rows, in the units of the networks, if there are any.
     pub test_loss: Option<f64>,
     /// Their LL, as in [`super::EpochReport::ll`].
     pub ll: Option<f64>,

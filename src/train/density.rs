@@ -105,7 +105,7 @@ pub(crate) fn held_out_lanes(data: &Dataset) -> Lanes<Vec<f32>> {
     data.outer(lanes(&data.test, data.row_columns(), data.cond_dim))
 }
 
-/// Of a table of rows [y, x] in the user's units, the rows, from 0, that a model was not trained on. None where it is
+/// Of a table of rows [y, x] in the user's units, the rows, from 0, that a model was not trained on. None if it is
 /// another table than that of the training, as far as anyone knows.
 pub(crate) fn not_trained_on(training: &TrainingRows, rows: &[f32]) -> Option<Vec<usize>> {
     let columns = training.columns();

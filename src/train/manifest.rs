@@ -129,7 +129,7 @@ pub(super) fn density(path: &Path) -> Option<Density> {
     read::<Facts>(path)?.density
 }
 
-/// A manifest that is read: what it says, or nothing where it is older than an entry.
+/// A manifest that is read: what it says, or nothing if it is older than an entry.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Facts {
@@ -160,7 +160,7 @@ pub(crate) struct DeviceFacts {
     pub(crate) backend: String,
 }
 
-/// What a manifest says; none where it cannot be read.
+/// What a manifest says; none if it cannot be read.
 pub(crate) fn facts(path: &Path) -> Option<Facts> {
     read(path)
 }

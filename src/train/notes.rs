@@ -54,7 +54,7 @@ pub(super) fn of_constants(constant: impl Iterator<Item = usize>, columns: &RowC
 }
 
 /// Notes on columns that are not simply standardised, where nobody asked for it. `held_out` says which rows of the table
-/// the training rows are not; it is empty where they are all.
+/// the training rows are not; it is empty if they are all.
 pub(super) fn of_units(chosen: &[Chosen], columns: &RowColumns, held_out: &[bool]) -> Vec<Found> {
     if chosen.is_empty() {
         return Vec::new();

@@ -17,7 +17,7 @@ pub(crate) struct HeldOutScore {
     pub ll: Option<f64>,
 }
 
-/// Scores the held-out rows of a data set; none where no rows are held out. An `inn` has the losses `inn`.
+/// Scores the held-out rows of a data set; none if no rows are held out. An `inn` has the losses `inn`.
 ///
 /// # Errors
 /// [`crate::Error::DeviceLost`].

@@ -1,6 +1,6 @@
 //! The shared helpers are themselves tested: the comparison, Jacobians, determinants, random models and rows.
 
-/// The comparison helper fails where it must.
+/// The comparison helper fails if it must.
 mod comparison {
     use crate::common::compare::{Tolerance, assert_close};
 

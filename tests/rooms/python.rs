@@ -14,7 +14,7 @@ use hintflow::{Engine, Flow};
 
 const VARIABLE: &str = "HINTFLOW_PYTHON";
 
-/// The interpreter; none where the user does without.
+/// The interpreter; none if the user does without.
 fn python() -> Option<PathBuf> {
     let has_numpy = |python: &Path| {
         let output = Command::new(python).args(["-c", "import numpy"]).output();

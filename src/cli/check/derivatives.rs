@@ -145,7 +145,7 @@ impl Scales {
     }
 
     /// Norm of the difference of two Jacobians, to the norm of the second, as matrices of the scaled columns that the
-    /// first has; none where it has none.
+    /// first has; none if it has none.
     pub(super) fn distance(&self, a: &[Option<f64>], b: &[f64]) -> Option<f64> {
         let n = self.scale.len();
         let (mut difference, mut norm, mut any) = (0.0, 0.0, false);

@@ -45,7 +45,10 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
     let columns = counted::counted(profile.columns.len(), "column");
     let size = format!("{} {} of {columns}", grouped(rows as u64), counted::of(&rows, "row"));
     match profile.findings.len() {
-        0 => html.paragraph(&format!("{size}, and no problem was found in them.")),
+        0 => html.paragraph(&format!(
+            "{size}. Nothing is conspicuous in their numbers: no column is constant, a function of others or has far values, and \
+             rows do not repeat. Whether they were made as they should be, numbers do not tell."
+        )),
         _ => {
             html.paragraph(&format!("{size}. To know of them:"));
             html.list(&profile.findings.iter().map(|finding| sentence(&finding.says)).collect::<Vec<_>>());

@@ -1,10 +1,11 @@
 //! The tests of a diagnosis, each with what it found, and pictures of them.
 
 use crate::counted::{self, are, counted};
-use crate::diagnose::{Kind, Test, p_value_text};
+use crate::diagnose::likeness::Likeness;
+use crate::diagnose::{Diagnostics, Kind, Test, p_value_text};
 use crate::plan;
 use crate::report::html::{Cell, Html, Row};
-use crate::report::{grouped, short};
+use crate::report::{beside, grouped, short};
 use crate::train::folder::picture;
 
 use super::facts::Facts;
@@ -28,18 +29,22 @@ const PARTS: [Part; 5] = [
         kinds: &[Kind::Calibration, Kind::Coverage, Kind::Tarp],
         picture: Some((
             picture::CALIBRATION,
-            "A line that leaves the grey band is unlikely for a right model. Above it, truths lie below their posteriors; below \
-             it, above them. First above and then below: posteriors are too narrow. First below and then above: too wide.",
+            "A line that leaves the grey band is unlikely for a right model; each panel has a scale of its own. Of a column: all \
+             above zero, truths lie below their posteriors; all below, above them; first above and then below, posteriors are too \
+             narrow; first below and then above, too wide. TARP is read like a column. Of expected coverage: below zero, \
+             posteriors are too narrow; above, too wide.",
         )),
     },
     Part {
         title: "Latent vectors of these rows",
-        holds: "Each latent column is standard normal, and the squared norm chi-squared.",
+        holds: "The model turns a row into latent columns: noise, from which it can make the row again. Each is standard normal, and \
+                the squared norm chi-squared. A latent column belongs to no single column of the table.",
         kinds: &[Kind::Latent, Kind::Norm],
         picture: Some((
             picture::LATENTS,
-            "A line that leaves the grey band is unlikely for a right model. Of a column, first above and then below: rows lie \
-             further out than the model has it; first below and then above: not as far. Of the norm, below: further out.",
+            "A line that leaves the grey band is unlikely for a right model; each panel has a scale of its own. Of a column, first \
+             above and then below: rows lie further out than the model has it; first below and then above: not as far. Of the \
+             norm, below: further out.",
         )),
     },
     Part {
@@ -80,7 +85,8 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
     }
     html.paragraph(&format!(
         "{} {}, {} {}{each}, seed {}. A p-value is the chance of a deviation as large if the model is right; the adjusted one \
-         regards that there {} {} (Holm), and below {} it speaks against the model.",
+         regards that there {} {} (Holm), and below {} it speaks against the model. With many rows faults are found that are too \
+         small to matter: what was found says how large they are.",
         grouped(found.rows as u64),
         found.rows_of,
         grouped(found.samples as u64),
@@ -90,6 +96,7 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         counted(found.diagnosis.tests.len(), "test"),
         found.level
     ));
+    likeness(found, html);
     for part in &PARTS {
         let tests: Vec<&Test> = found.diagnosis.tests.iter().filter(|test| part.kinds.contains(&test.kind)).collect();
         if tests.is_empty() {
@@ -98,7 +105,7 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         html.smaller_part(part.title);
         html.paragraph(part.holds);
         let rows: Vec<Row> = tests.iter().map(|test| row(test, found.level)).collect();
-        html.table(&["test", "statistic", "p-value", "adjusted", "found"], &rows);
+        html.stacking_table(&["test", "found", "p-value", "adjusted"], &rows);
         if let Some((name, words)) = part.picture
             && let Some(svg) = facts.diagnosis_plot(name)
         {
@@ -107,14 +114,48 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
     }
 }
 
+/// Columns that the table of both kinds of rows has; `diagnostics.json` has all.
+const COMPARED: usize = 60;
+
+/// The rows that judge beside those of the training.
+fn likeness(found: &Diagnostics, html: &mut Html) {
+    if found.columns.is_empty() {
+        return;
+    }
+    let row = |column: &Likeness| {
+        let condition = if column.is_condition { " (condition)" } else { "" };
+        let [(mean, deviation), (mean_of_training, deviation_of_training)] =
+            [column.judged, column.trained].map(|[mean, deviation]| (beside(mean, deviation), short(deviation)));
+        let cells = vec![
+            Cell::Text(format!("{}{condition}", column.column)),
+            Cell::Number(mean),
+            Cell::Number(mean_of_training),
+            Cell::Number(deviation),
+            Cell::Number(deviation_of_training),
+        ];
+        Row { cells, is_bad: column.differs }
+    };
+    let head = ["column", "mean", "mean in the training", "deviation", "deviation in the training"];
+    let (different, alike): (Vec<&Likeness>, Vec<&Likeness>) = found.columns.iter().partition(|column| column.differs);
+    let shown: Vec<Row> = different.iter().chain(&alike).take(COMPARED).map(|column| row(column)).collect();
+    if different.is_empty() {
+        let mut inner = Html::default();
+        inner.stacking_table(&head, &shown);
+        html.details("These rows are like those of the training: means and deviations", inner);
+    } else {
+        html.smaller_part("These rows are not like those of the training");
+        html.paragraph("Red columns are distributed differently, by more than chance (told by quantiles).");
+        html.stacking_table(&head, &shown);
+    }
+}
+
 fn row(test: &Test, level: f64) -> Row {
     let is_bad = test.adjusted_p_value < level;
     let cells = vec![
         Cell::Text(test.name.clone()),
-        Cell::Number(short(test.statistic)),
+        Cell::Text(if is_bad { format!("rejected: {}", test.says) } else { test.says.clone() }),
         Cell::Number(p_value_text(test.p_value)),
         Cell::Number(p_value_text(test.adjusted_p_value)),
-        Cell::Text(if is_bad { format!("rejected: {}", test.says) } else { test.says.clone() }),
     ];
     Row { cells, is_bad }
 }

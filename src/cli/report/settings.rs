@@ -22,7 +22,10 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
                 cells: vec![Cell::Text(d.key), text(d.value), text(d.default)],
                 is_bad: false,
             };
-            html.table(&["setting", "value", "default"], &differences.into_iter().map(row).collect::<Vec<_>>());
+            html.stacking_table(
+                &["setting", "value", "default"],
+                &differences.into_iter().map(row).collect::<Vec<_>>(),
+            );
         }
         Err(error) => html.paragraph(&format!("They cannot be understood: {error}")),
     }
@@ -31,17 +34,25 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
     html.details("All settings (config.toml)", inner);
 }
 
+fn in_a_shell(command: &[String]) -> String {
+    command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
 /// How to get the same run again.
 pub(super) fn again(facts: &Facts, html: &mut Html) {
     let manifest = &facts.manifest;
     html.part("To get the same again");
     if !manifest.command.is_empty() {
         html.paragraph("The command that was run last:");
-        let words: Vec<String> = manifest.command.iter().map(|word| quoted(word)).collect();
-        html.code(&words.join(" "), true);
+        html.code(&in_a_shell(&manifest.command), true);
     }
     html.paragraph("The same training with all of its settings, into another folder:");
     html.code(&facts.command("hintflow train --config RUN/config.toml --out ANOTHER"), true);
+    let diagnosis = facts.diagnostics.as_ref().map(|diagnosed| &diagnosed.found);
+    if let Some(found) = diagnosis.filter(|found| !found.command.is_empty()) {
+        html.paragraph("The diagnosis:");
+        html.code(&in_a_shell(&found.command), true);
+    }
     let files = facts.files();
     let state = |is_there: bool| if is_there { "" } else { " (no longer there)" };
     let files: Vec<String> = files.iter().map(|(path, there)| format!("{}{}", path.display(), state(*there))).collect();
@@ -54,6 +65,9 @@ pub(super) fn again(facts: &Facts, html: &mut Html) {
     }
     if !manifest.data.fingerprint.is_empty() {
         all.push(("Rows, SHA-256", manifest.data.fingerprint.clone()));
+    }
+    if let Some(digest) = diagnosis.and_then(|found| found.rows_sha256.clone()) {
+        all.push(("Rows of the diagnosis, SHA-256", digest));
     }
     let device = &manifest.device;
     if !device.name.is_empty() {

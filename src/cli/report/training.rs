@@ -84,7 +84,15 @@ pub(super) fn write(facts: &Facts, html: &mut Html) {
         ));
     }
     if let Some(ll) = manifest.ll.filter(|ll| ll.is_finite()) {
-        all.push(("LL", format!("{} nats per column, without the constant of the normal distribution", short(ll))));
+        all.push((
+            "LL of held-out rows",
+            format!(
+                "{} nats per column: the log-likelihood as the paper has it, of standardised columns{} and without the constant of \
+                 the normal distribution",
+                short(ll),
+                if facts.kind() == Some(Kind::Hint) { " given the conditions" } else { "" }
+            ),
+        ));
     }
     html.part("What was trained");
     html.facts(&all);
@@ -167,9 +175,19 @@ pub(super) fn course(facts: &Facts, html: &mut Html) {
         Some(epoch) => format!(" The model is that of epoch {epoch}, the last."),
         None => String::new(),
     };
+    let loss = match facts.kind() {
+        Some(Kind::Inn) => "The loss adds squared errors and discrepancies.",
+        Some(Kind::Hint) => {
+            "The loss is minus the log-density of conditions and columns together, standardised and without constants: nats per \
+             row, the less the better."
+        }
+        _ => {
+            "The loss is minus the log-density of standardised columns, without constants: nats per row, the less the better."
+        }
+    };
     let caption = format!(
-        "Mean loss of the training rows and of the held-out ones (test) after each epoch, and the learning rate. A test curve \
-         that rises while that of the training falls is overfitting.{kept}"
+        "Mean loss of the training rows and of the held-out ones (test) after each epoch, and the learning rate. {loss} A test \
+         curve that rises while that of the training falls is overfitting.{kept}"
     );
     figure(html, &svg, picture::LOSS, &caption);
 }

@@ -1,13 +1,14 @@
 //! Whether the model can be trusted: what a reader sees first.
 
 use crate::counted::{are, counted};
+use crate::diagnose::{against, headline};
 use crate::report::html::{Html, Mood};
 use crate::train::folder::manifest_of;
 
 use super::facts::{Facts, State};
 use super::training::still_falling;
 
-/// Tests whose words are in the box; the others are in their part of the page.
+/// Tests whose words are in the box; the others are named.
 const SHOWN: usize = 4;
 
 pub(super) fn write(facts: &Facts, html: &mut Html) {
@@ -98,25 +99,22 @@ fn of_diagnosis(facts: &Facts) -> (Mood, String, Vec<String>) {
     }
     let found = &diagnosed.found;
     let rejected = found.diagnosis.rejected(found.level);
-    let mut beside: Vec<String> =
-        rejected.iter().take(SHOWN).map(|test| sentence(&format!("{}: {}", test.name, test.says))).collect();
-    if rejected.len() > SHOWN {
-        beside.push(format!("{} more are below.", rejected.len() - SHOWN));
+    if rejected.is_empty() {
+        return (Mood::Good, sentence(&found.verdict), found.notes());
     }
-    let tests = found.diagnosis.tests.len();
-    let (mood, words) = match rejected.len() {
-        0 => (Mood::Good, sentence(&found.verdict)),
-        1 => (Mood::Bad, format!("1 of {tests} tests speaks against this model:")),
-        n => (Mood::Bad, format!("{n} of {tests} tests speak against this model:")),
+    let speak = against(rejected.len(), found.diagnosis.tests.len());
+    let (words, mut beside) = match headline(&rejected) {
+        Some(fault) => (sentence(&fault), vec![sentence(&speak)]),
+        None => (sentence(&speak), Vec::new()),
     };
-    if !rejected.is_empty() {
-        beside.push(
-            "Of many rows every model is found wrong: the numbers above tell whether it matters for your question."
-                .into(),
-        );
-    }
+    // What explains all of it, if it does, comes before what it does to the tests.
     beside.extend(found.notes());
-    (mood, words, beside)
+    beside.extend(rejected.iter().take(SHOWN).map(|test| sentence(&format!("{}: {}", test.name, test.says))));
+    let others: Vec<&str> = rejected.iter().skip(SHOWN).map(|test| test.name.as_str()).collect();
+    if !others.is_empty() {
+        beside.push(format!("Also: {}.", others.join(", ")));
+    }
+    (Mood::Bad, words, beside)
 }
 
 /// Words as a sentence.

@@ -1,4 +1,4 @@
-//! Relations that are there, and none where there is none.
+//! Relations that are found, and none in columns without any.
 
 use super::*;
 use crate::rng::{Stream, fill_normals};

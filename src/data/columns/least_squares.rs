@@ -71,7 +71,7 @@ impl Scaled {
 
 /// Columns that others are regressed on.
 pub(super) struct Regressors {
-    /// None where a column is constant.
+    /// None if a column is constant.
     columns: Vec<Option<Scaled>>,
     basis: Basis,
 }

@@ -21,7 +21,7 @@ pub(crate) fn middle_rank(sorted: &[f64], x: f64) -> f64 {
 const SPREADS: [(f64, f64); 4] = [(0.25, 1.349), (0.1, 2.5631), (0.05, 3.2897), (0.01, 4.6527)];
 
 /// A deviation that few far values do not touch: by the distance of the quartiles, or of wider quantiles where more
-/// than half of the values are the same. 0 where nearly all are.
+/// than half of the values are the same. 0 if nearly all are.
 pub(crate) fn spread(sorted: &[f64]) -> f64 {
     let of = |&(p, deviations): &(f64, f64)| (quantile(sorted, 1.0 - p) - quantile(sorted, p)) / deviations;
     SPREADS.iter().map(of).find(|&spread| spread > 0.0).unwrap_or(0.0)

@@ -72,7 +72,7 @@ impl Table {
     /// them.
     ///
     /// # Errors
-    /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` where a column is unknown, named twice or
+    /// Those of reading; [`Error::Config`] for `data.given` or `data.columns` if a column is unknown, named twice or
     /// in both lists, or none is left.
     pub(crate) fn read_parts(
         path: &Path,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Says which columns of a file are read, in which order, from their names (none where the file has none) and their
+/// Says which columns of a file are read, in which order, from their names (none if the file has none) and their
 /// number; all of them where it says `None`. Cells of the others may hold anything.
 pub(super) type Choice<'a> = &'a dyn Fn(&[String], usize) -> Result<Option<Vec<usize>>>;
 

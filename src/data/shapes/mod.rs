@@ -145,7 +145,7 @@ impl Shapes {
         });
     }
 
-    /// Noisy observations and coefficients of a row; either may be empty where nobody looks.
+    /// Noisy observations and coefficients of a row; either may be empty if nobody looks.
     fn fill_row(self, y: &mut [f32], x: &mut [f32], seed: u64, row: u64) {
         let mut rng = Counter::for_row(seed, Stream::Data, row);
         let mut exact = [0.0; MOST_OBSERVATIONS];

@@ -149,7 +149,7 @@ fn raw(path: &Path, seed: u32) -> Result<(Vec<f64>, usize)> {
     Ok((values, rows))
 }
 
-/// Correlation of each two columns. NaN where one is constant.
+/// Correlation of each two columns. NaN if one is constant.
 fn correlations(values: &[f64]) -> [[f64; SENSORS]; SENSORS] {
     let rows = || values.chunks_exact(SENSORS);
     let count = rows().len() as f64;

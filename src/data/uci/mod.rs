@@ -101,7 +101,7 @@ impl Uci {
     /// GAS.
     ///
     /// # Errors
-    /// [`Error::Config`] for `data.path` where there is no such file, or for a seed of 2^32 or more; [`Error::Format`]
+    /// [`Error::Config`] for `data.path` if there is no such file, or for a seed of 2^32 or more; [`Error::Format`]
     /// and [`Error::Cell`] with file and row where it is not laid out as it was published; [`Error::Io`].
     pub(crate) fn read(self, path: &Path, seed: u64) -> Result<Parts> {
         let seed = u32::try_from(seed).map_err(|_| {

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::kernel::memory::Floats;
 
-/// Zeros, or an error where memory does not suffice.
+/// Zeros, or an error if memory does not suffice.
 pub(super) fn zeros(len: usize, what: &str) -> Result<Floats> {
     Floats::zeroed(len).ok_or_else(|| {
         let needed = Some((len * size_of::<f32>()) as u64);

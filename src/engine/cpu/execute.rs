@@ -48,7 +48,7 @@ impl Model {
         }
     }
 
-    /// Runs operations of a program on a tile, by the clock where there is one; returns the sum of the loss over its
+    /// Runs operations of a program on a tile, by the clock if there is one; returns the sum of the loss over its
     /// samples.
     pub(super) fn run(
         &self,

@@ -41,7 +41,7 @@ pub(crate) struct Density {
     pub rows: usize,
     /// Rows whose log-density is NaN or infinite; all that follows is of the others.
     pub not_finite: usize,
-    /// Mean, median and ends; absent where no row has a number.
+    /// Mean, median and ends; absent if no row has a number.
     #[serde(flatten)]
     pub middle: Option<Middle>,
     /// The worst rows, worst first; those that are no numbers come before all others.

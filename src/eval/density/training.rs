@@ -25,7 +25,7 @@ pub(crate) struct TrainingRows {
     /// SHA-256 of training and held-out rows, as in the manifest of the run.
     #[serde(default)]
     pub fingerprint: String,
-    /// Which rows of the table were held out; absent where none were, or where the rows come from no table.
+    /// Which rows of the table were held out; absent if none were, or where the rows come from no table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
     /// Least value of each column.
@@ -36,7 +36,7 @@ pub(crate) struct TrainingRows {
     pub mean: Vec<f64>,
     /// Deviation of each column, with the noise of the training.
     pub deviation: Vec<f64>,
-    /// Correlations, with that noise: the lower triangle without its diagonal, row by row. Empty where there are too
+    /// Correlations, with that noise: the lower triangle without its diagonal, row by row. Empty if there are too
     /// many columns.
     #[serde(default)]
     pub correlation: Vec<f64>,
@@ -126,7 +126,7 @@ impl TrainingRows {
         (half >= 0.1 * self.deviation[column]).then(|| (f64::from(value) - middle).abs() / half)
     }
 
-    /// The Gaussian. None where the correlations are those of no Gaussian.
+    /// The Gaussian. None if the correlations are those of no Gaussian.
     pub(crate) fn gaussian(&self) -> Option<Gaussian<'_>> {
         let factor =
             if self.correlation.is_empty() { None } else { Some(cholesky(self.columns(), &self.correlation)?) };
@@ -160,7 +160,7 @@ impl TrainingRows {
 pub(crate) struct Gaussian<'a> {
     mean: &'a [f64],
     deviation: &'a [f64],
-    /// Lower triangle with its diagonal, row by row; none where columns are independent.
+    /// Lower triangle with its diagonal, row by row; none if columns are independent.
     factor: Option<Vec<f64>>,
 }
 
@@ -192,7 +192,7 @@ impl Gaussian<'_> {
 }
 
 /// L of a correlation matrix `L L^T`, of which the lower triangle without its diagonal is given: row by row, with the
-/// diagonal. None where it is not positive definite.
+/// diagonal. None if it is not positive definite.
 fn cholesky(n: usize, correlation: &[f64]) -> Option<Vec<f64>> {
     let start = |i: usize| i * (i + 1) / 2;
     let mut factor = vec![0.0; start(n)];

@@ -84,7 +84,7 @@ pub(super) fn forward(
     log_det: &mut [f32],
 ) {
     run_with!(scale, sigma => Forward { shape, stage, sigma, x, st, to, log_det });
-    // An unbounded scale may overflow where there is no sample, and 0 * infinity would reach the gradients.
+    // An unbounded scale may overflow in places without a sample, and 0 * infinity would reach the gradients.
     shape.clear_padding(to);
 }
 

@@ -48,7 +48,7 @@ pub(super) fn forward(
             Some(first) => run_with!(spline, Forward { shape, form, first, x, sums, to, log_det }),
         }
     }
-    // What was computed where there is no sample must not reach the gradients.
+    // What was computed in places without a sample must not reach the gradients.
     shape.clear_padding(to);
 }
 

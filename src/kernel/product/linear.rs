@@ -26,7 +26,7 @@ pub(crate) enum End<'a> {
     Linear,
     /// ReLU.
     Relu,
-    /// Backward of ReLU: zero where the activation (outputs, samples) is not positive.
+    /// Backward of ReLU: zero if the activation (outputs, samples) is not positive.
     Mask(&'a [f32]),
 }
 

@@ -41,7 +41,7 @@ pub(crate) trait Simd: Copy {
     fn add_to(vector: Self::Vector, to: &mut [f32]);
     /// `a * b + c`.
     fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// ReLU: zero where negative. NaN stays NaN: a broken weight must show in the loss.
+    /// ReLU: zero if negative. NaN stays NaN: a broken weight must show in the loss.
     fn relu(a: Self::Vector) -> Self::Vector;
     /// `a` where `by > 0`, else 0.
     fn keep_positive(a: Self::Vector, by: Self::Vector) -> Self::Vector;

@@ -86,7 +86,7 @@ fn drawn(lab: &mut Lab<'_>, models: &[Model], path: &Path, legend: &[(Ink, &str)
     Ok(true)
 }
 
-/// Samples of a model; of a conditional one each is given the observation of another row of the test set. None where it
+/// Samples of a model; of a conditional one each is given the observation of another row of the test set. None if it
 /// is not there; one that diverged has a title alone.
 fn row(lab: &mut Lab<'_>, model: &Model) -> Result<Option<GalleryRow>> {
     let name = format!("{}, {}", model.label(), counted(model.blocks, "block"));
@@ -123,7 +123,7 @@ fn difference(data: &[f32], samples: &[f32], dim: usize) -> Result<GalleryMap> {
     Ok(GalleryMap::Difference { values: data.abs_difference(&samples)?, mean: data.mean_abs_difference(&samples)? })
 }
 
-/// The first samples, with what the figure compares them with; `seen` is empty where nothing was observed.
+/// The first samples, with what the figure compares them with; `seen` is empty if nothing was observed.
 fn outlines(shapes: Shapes, samples: &[f32], seen: &[f32]) -> Result<Vec<Outline>> {
     let columns = shapes.observations().len();
     let shown = &samples[..ACROSS * DOWN * shapes.dim()];

@@ -78,7 +78,7 @@ impl Store {
         Ok(files)
     }
 
-    /// The newest checkpoint that is whole, its file, and why newer ones were passed over. None where there are none.
+    /// The newest checkpoint that is whole, its file, and why newer ones were passed over. None if there are none.
     ///
     /// # Errors
     /// [`Error::Format`] with all files where none is whole.

@@ -36,7 +36,7 @@ pub(crate) struct BeganCycle {
     pub of: u64,
     /// Its first epoch, counted from 1.
     pub epoch: u64,
-    /// The epoch whose model it goes on from; none where that is the last.
+    /// The epoch whose model it goes on from; none if that is the last.
     pub from: Option<BestEpoch>,
     /// Whether there is decay, which is less in it.
     pub decays: bool,
@@ -59,7 +59,7 @@ impl TrainingLoop<'_> {
     }
 
     /// Goes back to the last good model and the beginning of the epoch, where the training has diverged; with `error`
-    /// where there are no retries left.
+    /// if there are no retries left.
     pub(in crate::train) fn retry(&mut self, error: Error) -> Result<()> {
         let Error::Diverged { step, loss, .. } = error else { return Err(error) };
         let beginning = self.position.epoch * self.batches;

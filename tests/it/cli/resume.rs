@@ -55,7 +55,7 @@ fn the_same_training_twice_gives_the_same_bits_for_any_number_of_threads() {
     assert_same(&place, "seldom");
 }
 
-/// The step of the newest checkpoint, where there is one.
+/// The step of the newest checkpoint, if there is one.
 #[cfg(unix)]
 fn newest_step(place: &Place, run: &str) -> Option<u64> {
     let entries = std::fs::read_dir(place.path(run).join("checkpoints")).ok()?;

@@ -35,8 +35,18 @@ fn a_posterior_is_diagnosed() {
     for name in ["calibration of x", "expected coverage", "TARP", "latent column 1", "latent vectors given y"] {
         assert!(done.stdout.contains(name), "no {name} in {}", done.stdout);
     }
+    // But for the command that made them.
+    let report = |place: &Place, folder: &str| {
+        let mut json = report(place, folder);
+        assert_eq!(json["command"][1], "diagnose", "{json}");
+        json["command"].take();
+        json
+    };
     let first = report(&place, "run/diagnosis");
     assert_eq!(first["rows"], 300);
+    assert_eq!(first["columns"][0]["column"], "y");
+    assert!((0.0..1e-3).contains(&first["round_trip_error"].as_f64().unwrap()), "{first}");
+    assert!(first["columns"].as_array().unwrap().iter().all(|column| column["differs"] == false), "{first}");
     assert!(first["verdict"].as_str().unwrap().contains("nothing speaks against"), "{first}");
     assert!(place.read("run/diagnosis/calibration.png").starts_with(b"\x89PNG"));
     assert!(place.text("run/diagnosis/calibration.svg").starts_with("<svg"));
@@ -51,6 +61,7 @@ fn a_posterior_is_diagnosed() {
     let done = place.line(&format!("{line} --fail-below 0.001"));
     assert_eq!(done.code, Some(5), "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.contains("REJECTED") && done.stdout.contains("speak against this model"), "{}", done.stdout);
+    assert!(done.stdout.contains("posteriors of x are too low"), "{}", done.stdout);
     place.line(line).fails(1, &["shifted", "--force"]);
     place.line(&format!("{line} --force")).good();
     // What is said of a table needs one.

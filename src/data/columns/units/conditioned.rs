@@ -22,7 +22,7 @@ impl<'a> Conditioned<'a> {
     /// Rows in the units of the networks.
     ///
     /// # Errors
-    /// [`crate::Error::Config`] naming row and column where a value is outside of its bounds, [`crate::Error::Shape`] if
+    /// [`crate::Error::Config`] naming row and column if a value is outside of its bounds, [`crate::Error::Shape`] if
     /// columns with a regression do not have the conditions of every row.
     pub(crate) fn inner<'b>(&self, rows: &'b [f32]) -> Result<Cow<'b, [f32]>> {
         if self.units.are_plain() {

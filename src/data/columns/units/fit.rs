@@ -18,7 +18,7 @@ const SAMPLE: usize = 20_000;
 /// What is asked of the units of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
-    /// Settings of all columns; empty where there are none.
+    /// Settings of all columns; empty if there are none.
     pub columns: Vec<ColumnSetting>,
     /// Whether columns without a transform of their own are standardised, or what [`rule`] finds.
     pub standardize: bool,
@@ -192,7 +192,7 @@ impl Way {
     }
 }
 
-/// A bound that nobody gave, outside of all values on the side of `sign`: 0 or 1 where they lie near it, else a little
+/// A bound that nobody gave, outside of all values on the side of `sign`: 0 or 1 if they lie near it, else a little
 /// beyond them.
 fn found(sorted: &[f64], [least, greatest]: [f32; 2], sign: f64) -> f64 {
     let (least, greatest) = (f64::from(least), f64::from(greatest));

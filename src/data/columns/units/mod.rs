@@ -53,16 +53,16 @@ use crate::error::{Error, Result};
 /// The columns of x, or those of y, as a model knows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Units {
-    /// Names of the columns; empty where they are not known.
+    /// Names of the columns; empty if they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
     /// How the numbers of each column are packed; empty if none is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packing: Vec<Packing>,
-    /// Where the values of each column can lie; empty where none has a bound.
+    /// Where the values of each column can lie; empty if none has a bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bounds>,
-    /// What happens to each column after its bounds; empty where nothing does.
+    /// What happens to each column after its bounds; empty if nothing does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<Transform>,
     /// Standardisation of the mapped values.
@@ -229,7 +229,7 @@ impl Units {
         column.scale / column.slope(x, 0.0)
     }
 
-    /// Whether column `c` is as a setting asks for. A transform may be none where the column had no scale for it.
+    /// Whether column `c` is as a setting asks for. A transform may be none if the column had no scale for it.
     pub(crate) fn agrees(&self, c: usize, setting: &ColumnSetting) -> bool {
         let column = self.column(c);
         let same = |wanted: Option<f64>, has: Option<f64>| wanted.is_none() || wanted == has;
@@ -289,7 +289,7 @@ impl Units {
     /// Rows in the units of the networks, of columns that no conditions shift.
     ///
     /// # Errors
-    /// [`Error::Config`] naming row and column where a value is outside of its bounds.
+    /// [`Error::Config`] naming row and column if a value is outside of its bounds.
     pub(crate) fn inner<'a>(&self, rows: &'a [f32]) -> Result<Cow<'a, [f32]>> {
         self.given(&[]).inner(rows)
     }

@@ -22,7 +22,7 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// The curve of some values in order. None where they are all the same.
+    /// The curve of some values in order. None if they are all the same.
     pub(super) fn fit(sorted: &[f64]) -> Option<Self> {
         let n = sorted.len();
         let far = normal_quantile(0.5 / n as f64).abs();

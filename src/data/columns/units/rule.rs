@@ -50,7 +50,7 @@ pub(super) struct Core<'a> {
     pub(super) values: &'a [f64],
     /// Their median.
     pub(super) center: f64,
-    /// Their deviation by quantiles; 0 where nearly all are the same.
+    /// Their deviation by quantiles; 0 if nearly all are the same.
     pub(super) scale: f64,
     /// How many lie behind a gap below and above.
     far: [usize; 2],
@@ -145,7 +145,7 @@ pub(super) fn asinh(core: &Core<'_>) -> Option<Asinh> {
     }
     let (least, greatest) = (bulk[0], bulk[bulk.len() - 1]);
     let mut candidates = vec![Asinh { center: quantile(&bulk, 0.5), scale }];
-    // A logarithm from an edge on: zero where it is one, or that of the values.
+    // A logarithm from an edge on: zero if it is one, or that of the values.
     let mut edge = |edge: f64, near: f64| {
         let scale = (near - edge).abs();
         if scale > 0.0 {
@@ -164,7 +164,7 @@ pub(super) fn asinh(core: &Core<'_>) -> Option<Asinh> {
     scored.reduce(|best, next| if next.0 > best.0 + 0.5 * NEARER { next } else { best }).map(|(_, map)| map)
 }
 
-/// The `asinh` of a column with a heavy tail; None where it has none.
+/// The `asinh` of a column with a heavy tail; None if it has none.
 fn heavy(core: &Core<'_>) -> Option<Transform> {
     let bulk = without_atom(core.values);
     let (center, scale) = (quantile(&bulk, 0.5), spread(&bulk));
@@ -218,7 +218,7 @@ fn quantiles(sorted: &[f64], map: impl Fn(f64) -> f64) -> Vec<f64> {
     (0..PLACES).map(|k| map(quantile(sorted, share(k)))).collect()
 }
 
-/// Correlation of quantiles with those of a normal distribution; 0 where all are the same.
+/// Correlation of quantiles with those of a normal distribution; 0 if all are the same.
 fn normality(quantiles: &[f64]) -> f64 {
     static NORMAL: LazyLock<Vec<f64>> = LazyLock::new(|| (0..PLACES).map(|k| normal_quantile(share(k))).collect());
     let mean = quantiles.iter().sum::<f64>() / PLACES as f64;

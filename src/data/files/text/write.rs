@@ -50,7 +50,7 @@ pub(crate) fn csv_to(out: impl std::io::Write, columns: &Columns, dim: usize, va
     writer.flush()
 }
 
-/// The writer's own error, where there is one: its kind says whether a pipe is broken.
+/// The writer's own error, if there is one: its kind says whether a pipe is broken.
 fn of_writer(error: ::csv::Error) -> std::io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,

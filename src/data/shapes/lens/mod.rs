@@ -40,7 +40,7 @@ const OFFSET_DEVIATION: f64 = 0.5;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outline {
     /// Both circles are regular 64-gons with a corner at angle 0; the points are the corners of their intersection,
-    /// counter-clockwise. The first is circle 1's corner at angle 0 where that is on the outline, else the crossing at
+    /// counter-clockwise. The first is circle 1's corner at angle 0 if that is on the outline, else the crossing at
     /// which circle 1's arc begins. Number and spacing of the points vary with the angle.
     #[default]
     Vertices,

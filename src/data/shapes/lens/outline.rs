@@ -207,7 +207,7 @@ mod tests {
                 assert!(distance(*p, q) < 1e-9, "angle {angle} point {k}: {p:?} {q:?}");
             }
             assert!((28..=32).contains(&got.len()), "{}", got.len());
-            // The start: corner 0 where it is on the outline, else a crossing followed by a corner of circle 1.
+            // The start: corner 0 if it is on the outline, else a crossing followed by a corner of circle 1.
             if expected.iter().any(|p| distance(*p, [1.0, 0.0]) < 1e-9) {
                 assert_eq!(got[0], [1.0, 0.0]);
                 at_corner += 1;

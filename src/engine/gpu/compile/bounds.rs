@@ -12,7 +12,7 @@ pub(crate) struct Bounds {
     pub(crate) reflection_work: u64,
     /// Which variants to use.
     pub(crate) variants: KernelVariants,
-    /// Whether neighbouring operations share a dispatch where there is a kernel for them.
+    /// Whether neighbouring operations share a dispatch if there is a kernel for them.
     pub(crate) fuse: bool,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct KernelVariants {
     /// Number of the shape of packs in `StageTables::packs`, or of the last one; none: activations go through the arena,
-    /// as they do where there is no shape.
+    /// as they do if there is no shape.
     pub(crate) forward: Option<usize>,
     /// The same for the backward pass.
     pub(crate) backward: Option<usize>,

@@ -30,7 +30,7 @@ impl Timer {
     /// `by_pass`: gives every dispatch a pass, whatever the device can do.
     ///
     /// # Errors
-    /// [`Error::Device`] where the device has no timestamps.
+    /// [`Error::Device`] if the device has no timestamps.
     pub(crate) fn new(device: &Device, by_pass: bool) -> Result<Self> {
         let features = device.device.features();
         if !features.contains(Features::TIMESTAMP_QUERY) {

@@ -44,7 +44,7 @@ impl Arrays {
         self.buffers[role as usize].is_some()
     }
 
-    /// Bytes of the array; 0 where it is not there.
+    /// Bytes of the array; 0 if it is not there.
     pub(crate) fn bytes(&self, role: Role) -> u64 {
         self.buffers[role as usize].as_ref().map_or(0, |buffer| buffer.size())
     }
@@ -161,7 +161,7 @@ impl Arrays {
         }
     }
 
-    /// Makes pipelines and bind groups of kernels that have none; does nothing where arrays and kernels are those of
+    /// Makes pipelines and bind groups of kernels that have none; does nothing if arrays and kernels are those of
     /// the last call.
     pub(crate) fn bind(&mut self) -> Result<()> {
         if !self.stale {

@@ -61,7 +61,7 @@ impl Tuner {
     }
 }
 
-/// What the file holds; nothing where there is no file, or one that cannot be understood.
+/// What the file holds; nothing if there is no file, or one that cannot be understood.
 fn read(file: &Path) -> Cache {
     std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }

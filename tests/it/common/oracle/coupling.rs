@@ -205,7 +205,7 @@ impl<'a> Tree<'a> {
         [d_upper, d_lower].concat()
     }
 
-    /// What the child of a node of `size` columns makes of its part; the identity where there is no child.
+    /// What the child of a node of `size` columns makes of its part; the identity if there is no child.
     fn child(&self, node: Node, size: usize, child: Node, part: &[f64]) -> Image {
         if self.spec.divides(node.level, size) {
             self.forward(child, part)

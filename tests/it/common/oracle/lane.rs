@@ -61,7 +61,7 @@ impl Lane<'_> {
         self.tree.backward(Node::ROOT, x, &d_own, d_log_det, grads, &mut [])
     }
 
-    /// The settings of splines whose parameters are summed; none where couplings follow each other.
+    /// The settings of splines whose parameters are summed; none if couplings follow each other.
     fn sums(&self) -> Option<SplineSettings> {
         match (self.tree.spec.coupling, self.tree.spec.condition_on) {
             (Transform::Spline(settings), ConditionOn::Input) => Some(settings),

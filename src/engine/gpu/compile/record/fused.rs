@@ -18,7 +18,7 @@ use crate::program::{MixId, Op};
 const PER_8_QUADS: [Extent; 2] = [Extent::Quads(8), Extent::Fixed(1)];
 
 impl Recorder<'_> {
-    /// Records the first operations of `ops` as one dispatch and returns how many they are; 0 where there is no kernel
+    /// Records the first operations of `ops` as one dispatch and returns how many they are; 0 if there is no kernel
     /// for them. `short` says which may take their short form.
     pub(super) fn fused(&mut self, ops: &[Op], short: &[bool]) -> Result<usize> {
         match ops[0] {
