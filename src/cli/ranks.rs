@@ -92,7 +92,7 @@ pub(super) fn do_not_share() {
     SHARES.store(false, Ordering::Relaxed);
 }
 
-/// The threads of this rank: its share of the cores of its machine. 0 where it is alone, which takes all.
+/// The threads of this rank: its share of the cores of its machine. 0 if it is alone, which takes all.
 pub(super) fn threads() -> usize {
     JOB.get().map_or(0, |job| job.cores)
 }
@@ -120,7 +120,7 @@ pub(super) fn leave() {
     }
 }
 
-/// Tells of a failure, and ends all ranks. Where several fail alike, the first tells it.
+/// Tells of a failure, and ends all ranks. If several fail alike, the first tells it.
 pub(super) fn fail(text: &str, code: u8) {
     /// The first rank ends the others within this time.
     const FIRST: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub(crate) struct Fact {
     /// What it is, for people: "data".
     pub(crate) what: &'static str,
-    /// What to do where it differs.
+    /// What to do if it differs.
     pub(crate) remedy: &'static str,
     /// The fact.
     pub(crate) value: Vec<u8>,
@@ -24,7 +24,7 @@ const HASH: usize = 32;
 ///
 /// # Errors
 /// [`Error::Ranks`] with the first fact that differs, and the ranks and hosts that have another than most ranks have (than
-/// rank 0, where no value is that of most), on every rank.
+/// rank 0, if no value is that of most), on every rank.
 pub(crate) fn agree(world: &dyn Communicator, facts: &[Fact]) -> Result<()> {
     if world.size() == 1 {
         return Ok(());

@@ -45,7 +45,7 @@ pub(crate) fn any<const N: usize>(world: &dyn Communicator, flags: [bool; N]) ->
     Ok(std::array::from_fn(|i| all.iter().any(|flags| flags[i] != 0)))
 }
 
-/// The result of something that each rank does for itself and all need: where it failed on any of them, all fail, and
+/// The result of something that each rank does for itself and all need: if it failed on any of them, all fail, and
 /// those that did not say which did and why.
 ///
 /// # Errors

@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 pub(crate) struct Launched {
     /// Its name, for people.
     pub(crate) by: &'static str,
-    /// How many processes it started, where it says so.
+    /// How many processes it started, if it says so.
     pub(crate) size: Option<usize>,
-    /// Files of MPI libraries that fit it, the likeliest first; of [`LIBRARY`] alone, where that is set.
+    /// Files of MPI libraries that fit it, the likeliest first; of [`LIBRARY`] alone, if that is set.
     pub(crate) libraries: Vec<String>,
 }
 

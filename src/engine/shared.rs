@@ -30,7 +30,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The results of all ranks, where each has those of its samples.
+    /// The results of all ranks, of which each has those of its samples.
     fn exchange(&mut self, rows: usize, columns: &[usize], own: &[Vec<f32>]) -> Result<Vec<Vec<f32>>> {
         let began = Instant::now();
         let (rank, size) = (self.world.rank(), self.world.size());

@@ -1,6 +1,6 @@
 //! The order in which the partial sums of a batch are added: a binary tree over their numbers.
 //!
-//! Part 2i is added to part 2i + 1, pair 2i to pair 2i + 1, and so on; where a node has no right half, it is its left
+//! Part 2i is added to part 2i + 1, pair 2i to pair 2i + 1, and so on; if a node has no right half, it is its left
 //! one. The order depends on the number of parts alone, and any run of neighbours is a few whole nodes of the tree
 //! ([`nodes`]). So several processes that own neighbouring parts can add up what they have before they send it, and the
 //! sum has the same bits for any number of them.
@@ -39,7 +39,7 @@ pub(crate) fn nodes(parts: Range<usize>) -> impl Iterator<Item = Node> + Clone {
     })
 }
 
-/// The sum of numbers; zero where there are none.
+/// The sum of numbers; zero if there are none.
 pub(crate) fn sum<T: Copy + Default + Add<Output = T>>(parts: impl Iterator<Item = T>) -> T {
     let mut waiting = [T::default(); LEVELS];
     let mut count = 0usize;

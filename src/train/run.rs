@@ -434,7 +434,7 @@ impl Run<'_> {
         }
     }
 
-    /// Pictures are an extra: where they fail, the run does not. Whether all could be drawn. The rank that writes draws them
+    /// Pictures are an extra: if they fail, the run does not. Whether all could be drawn. The rank that writes draws them
     /// alone, and the others wait.
     fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) -> bool {
         let Some(Files { folder, .. }) = &self.files else { return true };

@@ -33,7 +33,7 @@ fn share_of(usable: usize, together: usize, taken: usize, ranks: usize) -> usize
 
 /// The cores that this process is bound to.
 mod bound {
-    /// A bit for each; none where that is not known.
+    /// A bit for each; none if that is not known.
     #[cfg(target_os = "linux")]
     pub(super) fn cores() -> Vec<u64> {
         const WORDS: usize = size_of::<libc::cpu_set_t>() / 8;

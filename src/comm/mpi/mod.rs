@@ -35,7 +35,7 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// A rank of an MPI job: a process that `mpirun`, `mpiexec` or `srun` started together with others.
 ///
 /// The MPI library of the machine is opened when the process joins: Open MPI, MPICH and its relatives, or one with the
-/// binary interface of MPI 5. The variable `HINTFLOW_MPI` names its file where it is not found, or says `off`.
+/// binary interface of MPI 5. The variable `HINTFLOW_MPI` names its file if it is not found, or says `off`.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -64,7 +64,7 @@ pub struct Mpi {
     size: usize,
     /// Names of the machines of all ranks.
     hosts: Vec<String>,
-    /// Whether this process is asked to stop, where that is known.
+    /// Whether this process is asked to stop, if that is known.
     stop: OnceLock<&'static AtomicBool>,
     told: AtomicBool,
 }

@@ -75,7 +75,7 @@ fn digest(arrays: &[&[f32]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The program that runs, by its file; by the version of the library, where that cannot be read.
+/// The program that runs, by its file; by the version of the library, if that cannot be read.
 fn program() -> [u8; 32] {
     static PROGRAM: OnceLock<[u8; 32]> = OnceLock::new();
     *PROGRAM.get_or_init(|| {
