@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
@@ -46,6 +46,9 @@ pub(crate) fn write_atomic(
     overwrite: Overwrite,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
+    if DISCARDS.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let target = target(path, overwrite)?;
     let mut temporary = Temporary::create_beside(&target).map_err(|e| Error::io("create", path, e))?;
     let failed = |e| Error::io("write", path, e);
@@ -61,6 +64,15 @@ pub(crate) fn write_atomic(
     }
     sync_folder(&target);
     Ok(())
+}
+
+/// Whether this process writes no files.
+static DISCARDS: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process writes no files: another does the same work, and writes them.
+#[cfg(all(feature = "cli", feature = "mpi", unix))]
+pub(crate) fn discard() {
+    DISCARDS.store(true, Ordering::Relaxed);
 }
 
 /// Fails as [`write_atomic`] would if `path` must not or cannot be written, before any work is spent on its content.

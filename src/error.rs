@@ -180,6 +180,12 @@ pub enum Error {
         /// What was seen of it.
         what: String,
     },
+    /// Ranks that work together do not agree, or one of them is gone or failed ([`crate::comm`]).
+    #[error("{what}")]
+    Ranks {
+        /// Which rank, on which host, and what of it.
+        what: String,
+    },
     /// A long computation was asked to stop, by what it tells its progress to.
     #[error("stopped")]
     Stopped,

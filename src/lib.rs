@@ -67,6 +67,7 @@
 //! | `config` | settings and where they come from |
 //! | `plan` | WHAT a model is: recursion to tables of nodes, names and offsets of weights. No weights, no devices |
 //! | `tape`, `program`, `buffer` | a computation recorded once as a list of operations, with its backward pass |
+//! | [`comm`] | ranks that work together, and the messages between them |
 //! | `kernel` | HOW each operation is computed on the CPU; `shaders/` holds the twin of each for the GPU |
 //! | [`engine`] | WHERE programs run: `engine::cpu` and `engine::gpu` |
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
@@ -101,6 +102,7 @@ mod buffer;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+pub mod comm;
 mod config;
 mod counted;
 pub mod data;

@@ -12,6 +12,7 @@ mod cost;
 pub(crate) mod definition;
 mod kernels;
 mod products;
+mod ranks;
 mod spread;
 mod timing;
 
@@ -21,6 +22,7 @@ pub use case::{CASES, Case};
 pub use check::{Agreement, Deviation};
 pub use kernels::{DispatchTime, KernelRow, KernelTimes, Part};
 pub use products::{Product, ProductKind, ProductTime};
+pub use ranks::Exchange;
 pub use spread::{Effort, Spread};
 pub use timing::{SampleTiming, StepTiming};
 

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::comm::collective::any;
+use crate::comm::{Communicator, Single};
 use crate::error::Result;
 
 /// How long to measure.
@@ -32,7 +34,16 @@ const MOST: usize = 1_000;
 
 impl Effort {
     /// Repeats work, first to warm up, and returns how long each repeat took that counts. The work gets its number.
-    pub(super) fn times(&self, mut work: impl FnMut(u32) -> Result<()>) -> Result<Vec<Duration>> {
+    pub(super) fn times(&self, work: impl FnMut(u32) -> Result<()>) -> Result<Vec<Duration>> {
+        self.times_on(&Single, work)
+    }
+
+    /// The same on several ranks, which meet before each repeat; the clock of the first says how many there are.
+    pub(super) fn times_on(
+        &self,
+        world: &dyn Communicator,
+        mut work: impl FnMut(u32) -> Result<()>,
+    ) -> Result<Vec<Duration>> {
         let mut number = 0;
         let mut timed = || {
             let start = Instant::now();
@@ -44,10 +55,13 @@ impl Effort {
         let seconds = if self.repeats.is_some() { 0.0 } else { self.seconds };
         let repeat = |least: usize, most: usize, seconds: f64, timed: &mut dyn FnMut() -> Result<Duration>| {
             let (start, mut times) = (Instant::now(), Vec::new());
-            while times.len() < least || times.len() < most && start.elapsed().as_secs_f64() < seconds {
+            loop {
+                let more = times.len() < least || times.len() < most && start.elapsed().as_secs_f64() < seconds;
+                if any(world, [more && world.rank() == 0])? == [false] {
+                    return Ok(times);
+                }
                 times.push(timed()?);
             }
-            Ok(times)
         };
         repeat(WARM_UP, usize::MAX, WARM_UP_SECONDS.max(seconds / 10.0), &mut timed)?;
         repeat(least, most, seconds, &mut timed)

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Bench, Effort, Part, Spread, Subject, cost};
+use super::{Bench, Effort, Exchange, Part, Spread, Subject, cost};
 use crate::engine::{Footprint, ProgramId, Session, StepJob};
 use crate::error::{Error, Result};
 use crate::flow::programs::{self, Name};
@@ -25,6 +25,9 @@ pub struct StepTiming {
     pub step_ms: f64,
     /// All of these steps, milliseconds.
     pub spread: Spread,
+    /// What of it is messages, if several ranks share the steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<Exchange>,
     /// Mean, milliseconds, of steps that are sent in a row, as in training; on a GPU.
     pub step_ms_in_a_row: Option<f64>,
     /// 6 P B floating-point operations over the median, 10^9 per second.
@@ -76,8 +79,18 @@ impl Bench {
     /// [`Error::Diverged`] if the loss becomes no number.
     pub fn step(&self, effort: &Effort) -> Result<StepTiming> {
         let id = self.prepare_step()?;
+        let world = self.flow.engine().world();
         self.flow.with_session(|session| {
-            let times = effort.times(|number| self.one_step(session, id, number))?;
+            let mut in_messages = Vec::new();
+            let times = effort.times_on(&**world, |number| {
+                let before = session.exchanged();
+                self.one_step(session, id, number)?;
+                in_messages.push((session.exchanged() - before).as_secs_f64() * 1e3);
+                Ok(())
+            })?;
+            let in_messages = in_messages.split_off(in_messages.len() - times.len());
+            let len = self.flow.plan().layout.gradient_len();
+            let exchange = (world.size() > 1).then(|| Exchange::measure(world, len, in_messages)).transpose()?;
             let spread = Spread::of_times(&times);
             let step_ms_in_a_row = if self.on_gpu() {
                 let most = effort.repeats.map_or(effort.seconds * 1e3 / spread.median, |repeats| repeats as f64);
@@ -92,6 +105,7 @@ impl Bench {
                 None
             };
             Ok(StepTiming {
+                exchange,
                 subject: self.subject(Part::Step),
                 step_ms: spread.median,
                 spread,

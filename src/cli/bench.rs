@@ -129,6 +129,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Bench {
+    /// Whether ranks that an MPI launcher started share what is timed: training steps.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.what, What::Step(_))
+    }
+
     pub(super) fn run(self) -> Done {
         match self.what {
             What::Step(options) => options.each(options.memory()?, |timed, effort, json| {
@@ -213,6 +218,12 @@ fn step_text(t: &StepTiming) -> String {
     lines.push(format!("step        {}", spread(&t.spread)));
     if let Some(ms) = t.step_ms_in_a_row {
         lines.push(format!("            {} where the host does not wait for each, as in training", time(ms)));
+    }
+    if let Some(exchange) = &t.exchange {
+        let share = |ms: f64| format!("{} ({:.1} %)", time(ms), 100.0 * ms / t.step_ms);
+        let (alone, waiting) = (share(exchange.alone_ms), share(exchange.in_step_ms));
+        let sent = mebibytes(exchange.bytes as f64);
+        lines.push(format!("{} ranks     {alone} for messages, {sent} sent; {waiting} with waiting", exchange.ranks));
     }
     lines.push(rate(&t.subject, 6, t.gflops));
     lines.extend(device_lines(t.dispatches, t.tiles, t.bytes_moved, t.step_ms));

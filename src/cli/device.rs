@@ -7,6 +7,8 @@ use crate::engine::Engine;
 use crate::{Error, Result};
 use clap::Args;
 
+use super::ranks;
+
 /// Options of every command that computes.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Device")]
@@ -95,8 +97,9 @@ const TUNE: &str = "HINTFLOW_RUN__TUNE";
 /// Opens a device by the word of a setting; `threads` is for the native CPU engine, 0 means one per core, `tune` for a
 /// GPU.
 pub(super) fn open(device: &str, threads: usize, tune: bool) -> Result<Engine> {
+    let threads = if threads == 0 { ranks::threads() } else { threads };
     let engine = tunable(device, threads)?;
-    Ok(if tune { engine } else { engine.untuned() })
+    Ok(ranks::shared(if tune { engine } else { engine.untuned() }))
 }
 
 fn tunable(device: &str, threads: usize) -> Result<Engine> {

@@ -19,16 +19,18 @@ use tracing_subscriber::registry::LookupSpan;
 /// The bars of this process: messages are written above them.
 pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Starts logging.
-pub(super) fn start(quiet: bool, verbose: u8) {
+/// Starts logging. Of several ranks, those that are not the first tell only what concerns messages between them.
+pub(super) fn start(quiet: bool, verbose: u8, is_first: bool) {
     let level = match (quiet, verbose) {
+        _ if !is_first => "off,hintflow::comm=warn",
         (true, _) => "warn",
         // The graphics libraries tell much that only their authors need.
         (_, 0) => "info,wgpu_core=warn,wgpu_hal=off,naga=warn",
         (_, 1) => "debug,wgpu_core=warn,wgpu_hal=warn,naga=warn",
         _ => "debug",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let chosen = EnvFilter::try_from_default_env().ok().filter(|_| is_first);
+    let filter = chosen.unwrap_or_else(|| EnvFilter::new(level));
     let subscriber = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter).event_format(Plain);
     let subscriber = subscriber.with_writer(AboveBars);
     // Fails only where there is one already.

@@ -25,6 +25,7 @@ mod plot;
 mod predictions;
 mod progress;
 mod proposal;
+mod ranks;
 mod remedy;
 mod report;
 mod reproduce;
@@ -95,6 +96,17 @@ enum Command {
     Bench(bench::Bench),
 }
 
+impl Command {
+    /// Whether ranks that an MPI launcher started share its work; otherwise the first does it.
+    fn is_shared(&self) -> bool {
+        match self {
+            Self::Train(_) | Self::Sample(_) | Self::LogProb(_) | Self::Encode(_) | Self::Decode(_) => true,
+            Self::Bench(bench) => bench.is_shared(),
+            _ => false,
+        }
+    }
+}
+
 /// Exit code where threads cannot be started: that of memory that is too little.
 const NO_THREADS: u8 = 4;
 
@@ -128,15 +140,28 @@ fn run() -> ExitCode {
         Err(told) => return if told.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
     };
     interrupt::fail_to_write_at_limit();
-    logging::start(cli.log.quiet, cli.log.verbose);
     interrupt::begin();
+    let joined = ranks::join();
+    logging::start(cli.log.quiet, cli.log.verbose, ranks::is_first());
+    if let Err(error) = joined {
+        logging::error(&error.to_string());
+        return ExitCode::from(remedy::exit_code(&error));
+    }
+    ranks::describe();
     let quiet = cli.log.quiet;
     // Here and not at its first use, which would panic.
-    if let Err(error) = rayon::ThreadPoolBuilder::new().build_global() {
+    if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(ranks::threads()).build_global() {
         logging::error(&format!(
             "cannot start threads: {error}; there is too little memory, or there are too many processes"
         ));
         return ExitCode::from(NO_THREADS);
+    }
+    if !cli.command.is_shared() {
+        if !ranks::is_first() {
+            ranks::leave();
+            return ExitCode::SUCCESS;
+        }
+        ranks::do_not_share();
     }
     let done = match cli.command {
         Command::Train(command) => command.run(quiet),
@@ -157,18 +182,26 @@ fn run() -> ExitCode {
         Command::Bench(command) => command.run(),
     };
     match done {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => {
+            ranks::leave();
+            ExitCode::from(code)
+        }
         // Whoever read our output has seen enough.
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => {
+            ranks::leave();
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             let of_library = error.downcast_ref::<crate::Error>();
+            let code = of_library.map_or(1, remedy::exit_code);
             // Without the chain: the messages of the library hold their causes.
-            logging::error(&match of_library {
+            let text = match of_library {
                 _ if output::is_of_stdout(&error) => format!("cannot write to stdout: {error}"),
                 Some(error) => remedy::in_words(error),
                 None => error.to_string(),
-            });
-            ExitCode::from(of_library.map_or(1, remedy::exit_code))
+            };
+            ranks::fail(&text, code);
+            ExitCode::from(code)
         }
     }
 }

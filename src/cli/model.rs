@@ -15,6 +15,7 @@ use clap::Args;
 
 use super::device::DeviceArgs;
 use super::layout::LayoutArgs;
+use super::ranks;
 
 /// Loads the model of a run folder, a model file or a checkpoint onto the chosen device.
 pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
@@ -24,7 +25,7 @@ pub(super) fn load(run: &Path, device: &DeviceArgs) -> Result<Flow> {
         return Err(Error::format(run, what));
     }
     // The file first: its errors are the user's more often than those of a device.
-    let file = read_model(run)?;
+    let file = ranks::together(read_model(run))?;
     let engine = device.open()?;
     tracing::debug!("device: {}", engine.info().name);
     Flow::from_file(file, &engine)

@@ -8,13 +8,13 @@ use crate::counted::counted;
 use crate::data::files::text::usually_missing;
 use crate::data::uci::Uci;
 use crate::train::folder::RunFolder;
-use crate::train::run::{self, Options};
+use crate::train::run::{self, Observer, Options};
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 
 use super::device::{self, DeviceArgs};
 use super::progress::Shown;
-use super::{Done, density, interrupt, output, report};
+use super::{Done, density, interrupt, output, ranks, report};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -143,11 +143,15 @@ impl Train {
         let options =
             Options { command: &command, overwrite: Overwrite::allowed_if(self.force), stop: &interrupt::STOP };
         let mut shown = Shown::new(quiet);
+        let observer: &mut dyn Observer = if ranks::is_first() { &mut shown } else { &mut () };
         let outcome = match &self.resume {
-            Some(dir) => run::resume(dir, config, &engine, options, &mut shown),
-            None => run::start(config, &engine, options, &mut shown),
+            Some(dir) => run::resume(dir, config, &engine, options, observer),
+            None => run::start(config, &engine, options, observer),
         };
         shown.finish();
+        if !ranks::is_first() {
+            return Ok(if outcome?.finished { 0 } else { interrupt::EXIT_CODE });
+        }
         // A run that failed, or had nothing left to do, has a report, too.
         let folder = shown.folder.clone().or(outcome.as_ref().ok().map(|outcome| outcome.folder.clone()));
         if let Some(folder) = folder.filter(|_| !self.no_report) {

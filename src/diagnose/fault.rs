@@ -95,7 +95,7 @@ mod tests {
     fn headlines_name_columns_and_faults() {
         let words = |tests: &[Test]| headline(&tests.iter().collect::<Vec<_>>()).unwrap_or_default();
         let mass = of_column("mass", &[Fault::Narrow]);
-        assert_eq!(words(&[mass.clone()]), "posteriors of mass are too narrow (overconfident)");
+        assert_eq!(words(std::slice::from_ref(&mass)), "posteriors of mass are too narrow (overconfident)");
         let both = of_column("rate", &[Fault::High, Fault::Narrow]);
         assert_eq!(
             words(&[mass, both]),

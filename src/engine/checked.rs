@@ -1,8 +1,10 @@
 //! A session that checks what it is told, so that both engines refuse the same things with the same words.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Footprint, Job, KernelTime, ProgramId, Session, Skips, StepJob, Values};
+use crate::comm::World;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::Program;
@@ -72,6 +74,14 @@ impl Session for Checked {
         self.session.set_order(order)?;
         self.order = order.len();
         Ok(())
+    }
+
+    fn share(&mut self, world: World) -> Result<()> {
+        self.session.share(world)
+    }
+
+    fn exchanged(&self) -> Duration {
+        self.session.exchanged()
     }
 
     fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {

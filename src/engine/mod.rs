@@ -7,19 +7,22 @@ mod checked;
 pub(crate) mod cpu;
 #[cfg(feature = "gpu")]
 mod gpu;
-
 #[cfg(not(feature = "gpu"))]
 mod no_gpu;
+pub(crate) mod ranks;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "gpu")]
 pub use gpu::adapters;
 #[cfg(not(feature = "gpu"))]
 pub use no_gpu::adapters;
 
+use crate::comm::{self, Communicator, World};
 use crate::error::Result;
 use crate::optim::AdamStep;
 use crate::plan::Plan;
@@ -29,6 +32,7 @@ use crate::program::Program;
 #[derive(Clone)]
 pub struct Engine {
     backend: Arc<dyn Backend>,
+    world: World,
 }
 
 impl fmt::Debug for Engine {
@@ -91,15 +95,34 @@ impl Engine {
     #[must_use]
     pub fn untuned(self) -> Self {
         match self.backend.untuned() {
-            Some(backend) => Self { backend },
+            Some(backend) => Self { backend, ..self },
             None => self,
         }
+    }
+
+    /// The same device, sharing its work with other ranks: every training step and every call that takes or gives many
+    /// rows. All ranks must make the same models and call the same methods in the same order; each then has the results
+    /// that one process alone would have, bit for bit.
+    #[must_use]
+    pub fn with_ranks(self, world: Arc<dyn Communicator>) -> Self {
+        Self { world, ..self }
+    }
+
+    /// Those that share its work.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// A device that shares its work with nobody.
+    fn of(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, world: comm::alone() }
     }
 
     /// Puts a model on the device.
     pub(crate) fn load(&self, plan: Arc<Plan>) -> Result<Box<dyn Session>> {
         let session = self.backend.load(plan.clone())?;
-        Ok(Box::new(checked::Checked::new(session, plan)))
+        let session = shared::Shared::new(session, self.world.clone())?;
+        Ok(Box::new(checked::Checked::new(Box::new(session), plan)))
     }
 }
 
@@ -244,6 +267,16 @@ pub(crate) trait Session: Send {
 
     /// The order in which steps take the rows of the data: a permutation, or any list of row numbers.
     fn set_order(&mut self, order: &[u32]) -> Result<()>;
+
+    /// Shares steps and runs with other ranks from now on: all have the same weights, data and order and call the same
+    /// operations, and each computes a part of every batch. Results have the same bits for any number of ranks.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] if the engine does not share steps.
+    fn share(&mut self, world: World) -> Result<()>;
+
+    /// Time spent with messages since work is shared, and with waiting for other ranks.
+    fn exchanged(&self) -> Duration;
 
     /// Runs one training step. May return before the device is done.
     fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()>;

@@ -38,6 +38,7 @@ pub use crate::plan::{ConditionOn, Depth, Kind, Mixing, Scale, Spec, Spline, Tra
 pub use crate::tape::Memory;
 
 use crate::atomic::Overwrite;
+use crate::comm;
 use crate::counted::counted;
 use crate::data::columns::units::{Conditioned, Units};
 use crate::engine::{Engine, Footprint, Job, ProgramId, Session, Values};
@@ -353,6 +354,18 @@ impl Flow {
     /// Hands the session to the trainer.
     pub(crate) fn with_session<R>(&self, f: impl FnOnce(&mut dyn Session) -> Result<R>) -> Result<R> {
         f(self.loaded().session.as_mut())
+    }
+
+    /// Runs something that is no business of the other ranks.
+    pub(crate) fn alone<R>(&self, run: impl FnOnce() -> Result<R>) -> Result<R> {
+        let world = self.engine.world();
+        if world.size() == 1 {
+            return run();
+        }
+        self.with_session(|session| session.share(comm::alone()))?;
+        let result = run();
+        self.with_session(|session| session.share(world.clone()))?;
+        result
     }
 
     /// The program that draws samples.

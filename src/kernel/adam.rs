@@ -1,7 +1,9 @@
-//! `Adam`: sums partial gradients in fixed order and updates the weights (docs/model.md, Optimiser). `Clip` before
-//! it: the square of the gradient's norm, summed in an order that depends on nothing but the number of weights.
+//! `Adam`: sums partial gradients in the order of [`super::tree`] and updates the weights (docs/model.md, Optimiser).
+//! `Clip` before it: the square of the gradient's norm, summed in an order that depends on nothing but the number of
+//! weights.
 
 use super::simd::{self, Kernel, Simd};
+use super::tree::{BLOCK, Sums};
 use crate::optim::AdamStep;
 
 /// A range of the trained weights with its moments.
@@ -11,7 +13,7 @@ pub(crate) struct Slice<'a> {
     pub(crate) second: &'a mut [f32],
 }
 
-/// Updates a range of weights. `partials` are the same range of every partial gradient; their sum, in this order, times
+/// Updates a range of weights. `partials` are the same range of every partial gradient; their sum times
 /// `scale` is the gradient: clamped, then L2 added, then the moments.
 pub(crate) fn update<'a>(
     step: &AdamStep,
@@ -27,9 +29,10 @@ pub(crate) fn square<'a>(len: usize, partials: impl Iterator<Item = &'a [f32]> +
     /// Sums side by side.
     const LANES: usize = 8;
     let mut lanes = [0.0f64; LANES];
+    let mut sums = Sums::new();
     for from in (0..len).step_by(BLOCK) {
         let range = from..len.min(from + BLOCK);
-        for g in sums(&range, partials.clone()).chunks_exact(LANES) {
+        for g in sums.of_parts(&range, partials.clone()).chunks_exact(LANES) {
             lanes.iter_mut().zip(g).for_each(|(lane, &g)| *lane += f64::from(g) * f64::from(g));
         }
     }
@@ -58,29 +61,17 @@ struct Update<'a, P> {
     partials: P,
 }
 
-/// Weights whose gradient is summed on the stack.
-const BLOCK: usize = 64;
-
-/// The gradient of at most [`BLOCK`] weights, then zeros.
-#[inline(always)]
-fn sums<'p>(range: &std::ops::Range<usize>, partials: impl Iterator<Item = &'p [f32]>) -> [f32; BLOCK] {
-    let mut sum = [0.0f32; BLOCK];
-    for partial in partials {
-        sum.iter_mut().zip(&partial[range.clone()]).for_each(|(s, p)| *s += p);
-    }
-    sum
-}
-
 impl<'p, P: Iterator<Item = &'p [f32]> + Clone> Kernel for Update<'_, P> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Self { step, scale, slice: Slice { weights, first, second }, partials } = self;
         let a = step.adam;
         let blocks = weights.chunks_mut(BLOCK).zip(first.chunks_mut(BLOCK)).zip(second.chunks_mut(BLOCK));
+        let mut sums = Sums::new();
         for (b, ((weights, first), second)) in blocks.enumerate() {
             let range = b * BLOCK..b * BLOCK + weights.len();
-            let sum = sums(&range, partials.clone());
-            for (((p, m), v), g) in weights.iter_mut().zip(first).zip(second).zip(sum) {
+            let sum = sums.of_parts(&range, partials.clone());
+            for (((p, m), v), &g) in weights.iter_mut().zip(first).zip(second).zip(sum) {
                 // A NaN gradient stays NaN through clamp, so that it is seen in the loss.
                 let g = (g * scale).clamp(-a.grad_clamp, a.grad_clamp) + a.l2 * *p;
                 *m = a.beta1 * *m + (1.0 - a.beta1) * g;

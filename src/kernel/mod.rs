@@ -19,6 +19,7 @@ pub(crate) mod normals;
 pub(crate) mod product;
 pub(crate) mod reflect;
 pub(crate) mod simd;
+pub(crate) mod tree;
 pub(crate) mod walk;
 
 use std::alloc::{Layout, handle_alloc_error};

@@ -1,8 +1,10 @@
 //! A whole training with its run folder: begin or resume, save, stop, finish.
 
+mod beginning;
+mod files;
 mod told;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,21 +16,22 @@ use super::decision::Kept;
 use super::density;
 use super::ending::Ending;
 use super::epoch_report::EpochReport;
-use super::folder::{self, RunFolder, read_model};
-use super::inputs::{absolute, keeps_inputs};
-use super::logs::LogFiles;
+use super::folder::{self, RunFolder, manifest_of, metrics_of, model_file_of, read_model};
+use super::inputs::absolute;
 use super::manifest::{self, DataFacts, Manifest};
-use super::metrics::Metrics;
 use super::training_loop::TrainingLoop;
 use super::verdict::worse_at_the_end;
 use crate::Overwrite;
-use crate::config::{self, Config, Given, Layers, Memory, Resolved, Train};
+use crate::comm::collective::{any, together};
+use crate::config::{Config, Layers, Memory, Resolved, Train};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
-use crate::flow::{Flow, FlowBuilder, ModelFile};
+use crate::flow::Flow;
 use crate::plan::Plan;
 
+use beginning::{begin, gone, model, remember_files, resolved};
+use files::{Files, writes};
 use told::Remembering;
 pub(crate) use told::{AlreadyFinished, Observer, Options, Outcome, Start, Told};
 
@@ -46,33 +49,22 @@ pub(crate) fn start(
     options: Options<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    if let Some(out) = &config.run.out {
-        RunFolder::check(out, options.overwrite)?;
-        keeps_inputs(out, &config)?;
-    }
-    // Where a run is does not belong to its settings.
-    let (out, run) = (config.run.out.clone(), config::Run { out: None, ..config.run });
-    let config = absolute(Config { run, ..config })?;
-    let init = config.model.init.as_deref().map(read_model).transpose()?;
-    let data = Dataset::load(&config, init.as_ref())?;
-    let config = resolved(config, &data)?;
+    let world = engine.world();
+    let (out, config, init, data) = together(&**world, begin(config, options.overwrite))?;
     let flow = model(&config, &data, init, engine)?;
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
     let steps = TrainingLoop::new(&flow, config.training().clone(), &data)?;
     // From here on an earlier run is gone.
-    let folder = match out {
-        Some(out) => RunFolder::create(&out, options.overwrite)?,
-        None => RunFolder::create_default(&data.name, config.train.seed)?,
-    };
-    let logs = LogFiles::open(folder.path(), &config.train.log, 0)?;
-    let metrics = Metrics::create(&folder.metrics())?.with(logs);
-    let settings = folder.config();
-    let mut run = Run { folder, config, data: &data, flow: &flow, steps, metrics, options, last: None, warned: false };
+    let files = together(&**world, Files::create(world, out.as_deref(), options.overwrite, &data, &config))?;
+    let settings = files.as_ref().map(|files| files.folder.config());
+    let mut run = Run { files, config, data: &data, flow: &flow, steps, options, last: None, warned: false };
     // The first checkpoint is the beginning, and the settings come last: what looks like a run can be resumed without
     // the model file that it began from.
     run.save()?;
-    crate::atomic::write_atomic(&settings, Overwrite::Yes, |file| file.write_all(text.as_bytes()))?;
+    if let Some(settings) = settings {
+        crate::atomic::write_atomic(&settings, Overwrite::Yes, |file| file.write_all(text.as_bytes()))?;
+    }
     run.train(observer)
 }
 
@@ -115,24 +107,26 @@ pub(crate) fn resume(
     options: Options<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let folder = RunFolder::open(path)?;
-    let found = folder.checkpoints().latest()?;
+    let world = engine.world();
+    // Only the rank that writes takes the folder.
+    let folder = together(&**world, if writes(world) { RunFolder::open(path).map(Some) } else { Ok(None) })?;
+    let found = together(&**world, folder::checkpoints_of(path).latest())?;
     // More patience than before leaves something to do.
     let is_done = found.as_ref().is_none_or(|(checkpoint, ..)| checkpoint.state.is_done(&config.train));
-    if is_done && manifest::says(&folder.manifest(), manifest::FINISHED) && folder.model().is_file() {
+    if is_done && manifest::says(&manifest_of(path), manifest::FINISHED) && model_file_of(path).is_file() {
         let state = found.as_ref().map(|(checkpoint, ..)| &checkpoint.state);
-        let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
+        let last = super::metrics::read(&metrics_of(path)).unwrap_or_default().pop();
         let scores = last.and_then(|report| report.validation_loss.zip(report.ll));
         let kept = state.map(|state| state.course().kept(&(&config.train).into(), state.position.epoch, scores));
         observer.told(&Told::AlreadyFinished(AlreadyFinished {
-            folder: folder.path().into(),
-            settings: folder.config(),
-            model: folder.model(),
+            folder: path.into(),
+            settings: folder::config_of(path),
+            model: model_file_of(path),
             epochs: config.train.epochs,
             ending: kept.map(|kept| Ending::of(&kept, &config.train)),
         }));
         let step = state.map_or(0, |state| state.position.step);
-        let density = manifest::density(&folder.manifest());
+        let density = manifest::density(&manifest_of(path));
         return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density });
     }
     let config = absolute(config)?;
@@ -143,14 +137,14 @@ pub(crate) fn resume(
     };
     // Rows that a checkpoint belongs to are those it was trained on, which is told below.
     let rows = Rows::load(&config, init.as_ref().filter(|_| found.is_none()), init.as_ref());
-    let rows = rows.map_err(|e| gone(e, &config))?;
+    let rows = together(&**world, rows.map_err(|e| gone(e, &config)))?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
             observer.told(&Told::PassedOver(error.to_string()));
         }
         belongs(checkpoint, file, &config, &rows)?;
     }
-    if found.is_some() {
+    if found.is_some() && writes(world) {
         remember_files(path, &config)?;
     }
     let data = rows.prepare(&config, init.as_ref())?;
@@ -167,40 +161,19 @@ pub(crate) fn resume(
         observer.told(&Told::NoCheckpoint);
     }
     let epochs = steps.position().epoch;
-    let (metrics, reports) = Metrics::reopen(&folder.metrics(), epochs)?;
-    if (reports.len() as u64) < epochs {
-        observer.told(&Told::MetricsLack(epochs));
-    }
-    let metrics = metrics.with(LogFiles::open(folder.path(), &config.train.log, steps.position().step)?);
-    let last = reports.last().copied();
-    let run = Run { folder, config, data: &data, flow: &flow, steps, metrics, options, last, warned: false };
-    run.train(observer)
-}
-
-/// Of a file with rows that is no longer where it was: which setting says where it is.
-fn gone(error: Error, config: &Config) -> Error {
-    let Error::Io { path, cause, .. } = &error else { return error };
-    let of =
-        [("data.path", config.data.path.as_deref()), ("data.given", config.data.given.as_ref().and_then(Given::file))];
-    match of.into_iter().find(|(_, file)| *file == Some(path)) {
-        Some((key, _)) if cause.kind() == std::io::ErrorKind::NotFound => {
-            let what = format!("is no longer there; say where its rows are now: --set {key}=FILE");
-            Error::format(path, what)
+    let step = steps.position().step;
+    let reopened = folder.map(|folder| Files::reopen(folder, &config, epochs, step)).transpose();
+    let (files, last) = match together(&**world, reopened)? {
+        Some((files, reports)) => {
+            if (reports.len() as u64) < epochs {
+                observer.told(&Told::MetricsLack(epochs));
+            }
+            (Some(files), reports.last().copied())
         }
-        _ => error,
-    }
-}
-
-/// Writes down where the files of a run are now, if they have moved.
-fn remember_files(run: &Path, config: &Config) -> Result<()> {
-    let before = settings_of(run)?;
-    let (path, given) = (&config.data.path, &config.data.given);
-    if (&before.data.path, &before.data.given) == (path, given) {
-        return Ok(());
-    }
-    let data = config::Data { path: path.clone(), given: given.clone(), ..before.data };
-    let text = Config { data, ..before }.to_toml()?;
-    crate::atomic::write_atomic(&folder::config_of(run), Overwrite::Yes, |file| file.write_all(text.as_bytes()))
+        None => (None, None),
+    };
+    let run = Run { files, config, data: &data, flow: &flow, steps, options, last, warned: false };
+    run.train(observer)
 }
 
 /// The rows that settings ask for, and all settings of a training on them. Nothing is written and no device is used.
@@ -217,47 +190,13 @@ pub(crate) fn plan(config: Config) -> Result<(Dataset, Resolved)> {
     Ok((data, settings))
 }
 
-/// All settings of a training on these rows: the one place where nothing is left to choose.
-fn resolved(config: Config, data: &Dataset) -> Result<Resolved> {
-    let training = data.resolve(&config.train, config.model.kind, config.model.coupling)?;
-    let spec = config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
-        (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
-            let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
-            Error::config("data.path", what)
-        }
-        (other, _) => other,
-    })?;
-    Ok(Resolved::new(config, training, spec))
-}
-
-/// The model of a training on a device, new or with the weights of `init`.
-fn model(config: &Resolved, data: &Dataset, init: Option<ModelFile>, engine: &Engine) -> Result<Flow> {
-    match init {
-        Some(file) => {
-            let plan = Plan::new(config.spec())?.into();
-            Flow::from_file(ModelFile { plan, x: data.x.clone(), y: data.y.clone(), ..file }, engine)
-        }
-        None => {
-            let builder = FlowBuilder::from_spec(config.spec().clone())
-                .seed(config.train.seed)
-                .units(data.x.clone())
-                .units_of_conditions(data.y.clone());
-            match config.model.init_sigma {
-                Some(sigma) => builder.init_sigma(sigma as f32),
-                None => builder.init_by_inputs(),
-            }
-            .build(engine)
-        }
-    }
-}
-
 struct Run<'a> {
-    folder: RunFolder,
+    /// None on ranks that write nothing.
+    files: Option<Files>,
     config: Resolved,
     data: &'a Dataset,
     flow: &'a Flow,
     steps: TrainingLoop<'a>,
-    metrics: Metrics,
     options: Options<'a>,
     last: Option<EpochReport>,
     /// Whether the observer knows that a reversible training has lost digits.
@@ -267,13 +206,15 @@ struct Run<'a> {
 impl Run<'_> {
     fn train(mut self, observer: &mut dyn Observer) -> Result<Outcome> {
         let begun = Instant::now();
-        let earlier = manifest::facts(&self.folder.manifest()).unwrap_or_default();
+        let earlier = Files::earlier(self.files.as_ref());
         let (warnings, notes) = (earlier.warnings.clone(), earlier.notes.clone());
         let mut manifest = Manifest { seconds: earlier.seconds, warnings, notes, ..self.manifest() };
-        manifest.write(&self.folder.manifest())?;
+        Files::write_manifest(self.files.as_ref(), &manifest)?;
         // A training that goes on takes the units of its model, and finds out no more about the table.
-        if self.steps.position().step == 0 || !self.folder.data().is_file() {
-            self.data.report().write(&self.folder.data())?;
+        if let Some(Files { folder, .. }) = &self.files
+            && (self.steps.position().step == 0 || !folder.data().is_file())
+        {
+            self.data.report().write(&folder.data())?;
         }
         // What there is to tell of the rows has a file of its own.
         self.data.found.iter().for_each(|found| observer.told(&Told::Found(found.clone())));
@@ -285,7 +226,7 @@ impl Run<'_> {
             observer.told(&Told::AllWarmUp { epochs, factor, warmup_epochs });
         }
         observer.started(&Start {
-            folder: self.folder.path(),
+            folder: &Files::path(self.files.as_ref()),
             flow: self.flow,
             data: self.data,
             config: &self.config,
@@ -308,12 +249,13 @@ impl Run<'_> {
             }
             let ending = kept.map(|kept| Ending::of(&kept, &self.config.train));
             ending.filter(|ending| !ending.is_plain()).iter().for_each(|ending| observer.told(&Told::Ended(*ending)));
-            match super::metrics::read(&self.folder.metrics()) {
-                Ok(reports) => {
+            match self.files.as_ref().map(|files| super::metrics::read(&files.folder.metrics())) {
+                Some(Ok(reports)) => {
                     let worse = worse_at_the_end(&reports, self.steps.cooldown(), self.config.training(), self.data);
                     worse.iter().for_each(|worse| observer.told(&Told::Worse(*worse)));
                 }
-                Err(error) => observer.told(&Told::Failed(error.to_string())),
+                Some(Err(error)) => observer.told(&Told::Failed(error.to_string())),
+                None => {}
             }
         }
         observer.saved();
@@ -337,9 +279,9 @@ impl Run<'_> {
         manifest.density.clone_from(&density);
         manifest.seconds += begun.elapsed().as_secs_f64();
         (manifest.warnings, manifest.notes) = (observer.warnings.clone(), observer.notes.clone());
-        match (result, manifest.write(&self.folder.manifest())) {
+        match (result, Files::write_manifest(self.files.as_ref(), &manifest)) {
             (Ok(finished), Ok(())) => {
-                let folder = self.folder.path().into();
+                let folder = Files::path(self.files.as_ref());
                 Ok(Outcome { finished, folder, step: self.steps.position().step, last: self.last, kept, density })
             }
             (Ok(_), Err(error)) => Err(error),
@@ -364,7 +306,7 @@ impl Run<'_> {
             let ended = self.steps.at_epoch_end();
             if ended {
                 let report = self.steps.finish_epoch()?;
-                self.metrics.append(&report)?;
+                self.files.as_mut().map_or(Ok(()), |files| files.metrics.append(&report))?;
                 self.last = Some(report);
                 // After the epoch: only then is it known whether the training stops early.
                 observer.epoch(&report, &self.steps.progress());
@@ -377,6 +319,9 @@ impl Run<'_> {
                 Some(steps) => self.steps.position().step.is_multiple_of(steps),
                 None => saved.elapsed() >= if ended { AT_EPOCH_END } else { WITHIN_EPOCH },
             };
+            // The clock of one rank decides for all, and a request to stop may reach any.
+            let due = due && self.files.is_some();
+            let [stop, due] = any(&**self.steps.world(), [stop, due])?;
             if due || stop || self.steps.is_done() {
                 if let Err(error) = self.save() {
                     // A state that is not to be kept.
@@ -415,7 +360,9 @@ impl Run<'_> {
     /// Writes the model that was kept, with what is to be known of its rows and observations.
     fn save_model(&self) -> Result<TrainingRows> {
         let training = density::remember(self.flow, self.data, self.config.train.noise)?;
-        self.flow.save(self.folder.model(), Overwrite::Yes)?;
+        if let Some(files) = &self.files {
+            self.flow.save(files.folder.model(), Overwrite::Yes)?;
+        }
         Ok(training)
     }
 
@@ -428,9 +375,15 @@ impl Run<'_> {
         density.map_err(|error| observer.told(&Told::NoDensity(error.to_string()))).ok()
     }
 
-    fn save(&mut self) -> Result<PathBuf> {
+    /// Writes a checkpoint.
+    ///
+    /// # Errors
+    /// On every rank [`Error::Diverged`] if the state is not to be kept, else on that which writes.
+    fn save(&mut self) -> Result<()> {
         // First the lines of the epochs that the checkpoint takes as done.
-        self.metrics.sync()?;
+        self.files.as_ref().map_or(Ok(()), |files| files.metrics.sync())?;
+        let state = self.steps.state()?;
+        let Some(Files { folder, .. }) = &self.files else { return Ok(()) };
         let about = About {
             spec: self.flow.spec().clone(),
             config: settings_that_matter(&self.config)?.to_string(),
@@ -439,13 +392,14 @@ impl Run<'_> {
             x: self.flow.units().clone(),
             y: self.flow.units_of_conditions().clone(),
         };
-        self.folder.checkpoints().write(&Checkpoint { about, state: self.steps.state()? })
+        folder.checkpoints().write(&Checkpoint { about, state }).map(drop)
     }
 
     /// Adds to an error where the run can be taken up again.
     fn explain(&self, error: Error) -> Error {
         let Error::Diverged { step, loss, .. } = error else { return error };
-        let files = self.folder.checkpoints().files().unwrap_or_default();
+        let files = self.files.as_ref().map(|files| files.folder.checkpoints().files());
+        let files = files.and_then(Result::ok).unwrap_or_default();
         Error::Diverged { step, loss, checkpoint: files.last().map(|(_, path)| path.clone()) }
     }
 
@@ -480,9 +434,12 @@ impl Run<'_> {
         }
     }
 
-    /// Pictures are an extra: where they fail, the run does not. Whether all could be drawn.
+    /// Pictures are an extra: if they fail, the run does not. Whether all could be drawn. The rank that writes draws them
+    /// alone, and the others wait.
     fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) -> bool {
-        let drawn = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept);
+        let Some(Files { folder, .. }) = &self.files else { return true };
+        let write = || super::figures::write(folder, &self.config, self.flow, self.data, kept);
+        let drawn = self.flow.alone(write);
         if let Err(error) = &drawn {
             observer.told(&Told::NotDrawn(error.to_string()));
         }

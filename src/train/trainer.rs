@@ -1,6 +1,7 @@
 //! Training as a library has it: a model, a data set and a few settings in, a trained model out. No files.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::dataset::Dataset;
 use super::decision::Kept;
@@ -8,6 +9,8 @@ use super::density;
 use super::epoch_report::EpochReport;
 use super::train_config::{TrainConfig, as_argument};
 use super::training_loop::{Progress, TrainingLoop};
+use crate::comm::Communicator;
+use crate::comm::collective::any;
 use crate::config::{CouplingKind, Memory};
 use crate::error::{Error, Result};
 use crate::flow::Flow;
@@ -108,6 +111,39 @@ impl<'a> Trainer<'a> {
         Ok(Self { flow, data, steps: TrainingLoop::new(flow, settings, data)?, noise })
     }
 
+    /// Shares the training with other ranks: all make the same flow and the same data set, and call the same methods in the
+    /// same order. Each computes a part of every batch, and all end with the weights that one process alone would have, bit
+    /// for bit. Whether all are about to do the same is seen here. A callback of [`Trainer::fit`] that breaks on one rank
+    /// ends the training on all. After the training each rank has its flow to itself; with a trainer that is dropped
+    /// before, not until the next one.
+    ///
+    /// ```
+    /// # use hintflow::comm::Single;
+    /// # use hintflow::{Dataset, Engine, TrainConfig, Trainer};
+    /// # fn main() -> hintflow::Result<()> {
+    /// # let rows: Vec<f32> = (0..400).map(|i| ((i * 37 % 101) as f32).sin()).collect();
+    /// # let data = Dataset::from_rows(&rows, 2).build()?;
+    /// # let mut flow = data.flow().width(8).build(&Engine::cpu()?)?;
+    /// let trainer = Trainer::new(&mut flow, &data, TrainConfig::default())?.with_ranks(std::sync::Arc::new(Single))?;
+    /// # drop(trainer);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ranks`] naming a rank that has another program, settings, data or weights; [`Error::Device`] if the engine
+    /// does not share steps.
+    pub fn with_ranks(mut self, world: Arc<dyn Communicator>) -> Result<Self> {
+        self.steps.share(world)?;
+        Ok(self)
+    }
+
+    /// Whether the callback of any rank breaks.
+    fn breaks(&self, flow: ControlFlow<()>) -> Result<bool> {
+        let [breaks] = any(&**self.steps.world(), [flow.is_break()])?;
+        Ok(breaks)
+    }
+
     /// Trains one epoch; none is left if this returns `None`.
     ///
     /// # Errors
@@ -129,19 +165,24 @@ impl<'a> Trainer<'a> {
     pub fn fit(mut self, mut on: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Result<Fitted> {
         while !self.steps.is_done() {
             // An error of an earlier call may have left the end of an epoch undone.
-            if !self.steps.at_epoch_end() && self.steps.step()? && on(Event::Step(&self.steps.progress())).is_break() {
-                break;
-            }
-            if self.steps.at_epoch_end() {
-                let report = self.steps.finish_epoch()?;
-                if on(Event::Epoch(&report)).is_break() {
+            if !self.steps.at_epoch_end() && self.steps.step()? {
+                let on = on(Event::Step(&self.steps.progress()));
+                if self.breaks(on)? {
                     break;
                 }
             }
-            if let Some(text) = self.steps.went_back()
-                && on(Event::WentBack(&text)).is_break()
-            {
-                break;
+            if self.steps.at_epoch_end() {
+                let report = self.steps.finish_epoch()?;
+                let on = on(Event::Epoch(&report));
+                if self.breaks(on)? {
+                    break;
+                }
+            }
+            if let Some(text) = self.steps.went_back() {
+                let on = on(Event::WentBack(&text));
+                if self.breaks(on)? {
+                    break;
+                }
             }
         }
         self.finish()

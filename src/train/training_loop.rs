@@ -2,6 +2,7 @@
 
 mod averages;
 mod go_back;
+mod ranks;
 mod state;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use super::decision::{Cooldown, Course, Ended, Kept, Next, Rules};
 use super::epoch_report::EpochReport;
 use super::score::held_out_score;
 use super::{order, rate};
+use crate::comm::World;
 use crate::config::Training;
 use crate::engine::{ProgramId, Skips, StepJob, Values};
 use crate::error::{Error, Result};
@@ -55,6 +57,8 @@ pub struct Progress {
 pub(crate) struct TrainingLoop<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
+    /// Those that share the training.
+    world: World,
     settings: Training,
     rules: Rules,
     adam: Adam,
@@ -103,7 +107,8 @@ impl<'a> TrainingLoop<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] if the data does not fit the model, [`Error::NotFinite`] if a weight is no number,
-    /// [`Error::OutOfMemory`] if the device cannot hold both.
+    /// [`Error::OutOfMemory`] if the device cannot hold both, [`Error::Ranks`] naming a rank that is about to train
+    /// something else.
     pub(crate) fn new(flow: &'a Flow, settings: Training, data: &'a Dataset) -> Result<Self> {
         let (batch, batches) = (settings.batch(), settings.batches());
         let spec = flow.spec();
@@ -130,6 +135,7 @@ impl<'a> TrainingLoop<'a> {
         let mut trainer = Self {
             flow,
             data,
+            world: flow.engine().world().clone(),
             rules: Rules::from(&*settings),
             adam: settings.adam(),
             settings,
@@ -160,13 +166,20 @@ impl<'a> TrainingLoop<'a> {
             return Err(Error::NotFinite { what: format!("a weight of `{}` of the model to start from", tensor.name) });
         }
         // The session may hold what an earlier trainer left.
+        trainer.unshare()?;
         trainer.begin_optimizer()?;
         flow.with_session(|session| {
             session.set_skips(Skips::default())?;
             session.set_data(data.train.clone())
         })?;
         trainer.remember()?;
+        trainer.agree()?;
         Ok(trainer)
+    }
+
+    /// Those that share the training.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
     }
 
     /// How far the training has come.
@@ -369,6 +382,7 @@ impl<'a> TrainingLoop<'a> {
             None => {}
         }
         self.finished = true;
+        self.unshare()?;
         Ok(self.course.kept(&self.rules, self.position.epoch, last))
     }
 

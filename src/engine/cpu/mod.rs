@@ -50,7 +50,7 @@ impl Engine {
             .start_handler(|_| flush_subnormals())
             .build()
             .map_err(|e| Error::Device { what: format!("cannot start the threads of the CPU engine: {e}") })?;
-        Ok(Self { backend: Arc::new(Cpu { pool: Arc::new(pool), level }) })
+        Ok(Self::of(Arc::new(Cpu { pool: Arc::new(pool), level })))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The session of the CPU engine: weights, partial gradients, and the loop over tiles.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
@@ -14,10 +14,13 @@ use super::profile::{self, Clock};
 use super::tiling::{Tiling, groups};
 use super::trim::trim;
 use super::update::Optimizer;
+use crate::comm::World;
+use crate::engine::ranks::Ranks;
 use crate::engine::{Footprint, Job, KernelTime, ProgramId, Session, Skips, StepJob, Values};
 use crate::error::Result;
 use crate::kernel::memory::Floats;
 use crate::kernel::reflect::Reflections;
+use crate::kernel::tree::{self, BLOCK, Sums};
 use crate::kernel::{Gradients, Tile};
 use crate::memory;
 use crate::plan::{Mix, Plan};
@@ -34,6 +37,8 @@ pub(super) struct CpuSession {
     programs: Vec<Compiled>,
     /// What is known of the mixings with these weights.
     known: Known,
+    /// Those that share training steps.
+    ranks: Ranks,
     /// Sums of the loss over the samples of each group.
     losses: Vec<f64>,
     /// Mean loss of the last run.
@@ -70,6 +75,7 @@ impl CpuSession {
             model,
             partials: Floats::default(),
             known: Known::Nothing,
+            ranks: Ranks::alone(),
             losses: Vec::new(),
             written: 0,
             programs: Vec::new(),
@@ -83,14 +89,20 @@ impl CpuSession {
         self.partials.chunks_exact(self.model.plan.layout.gradient_len()).take(self.written)
     }
 
+    /// The mean loss of a batch, of the sums that its groups left.
+    fn mean_loss(&self, tiling: Tiling, rows: usize) -> f32 {
+        (tree::sum(self.losses[..tiling.groups()].iter().copied()) / rows as f64) as f32
+    }
+
     /// A whole program. It moves to the pool once: with every move a thread has to be woken.
-    fn all(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
+    fn all(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) -> Result<()> {
         let pool = self.pool.clone();
         pool.install(|| {
             self.prepare(id);
-            self.tiles(id, rows, source, outputs);
+            self.tiles(id, rows, source, outputs)?;
             self.finish(id, source);
-        });
+            Ok(())
+        })
     }
 
     /// Operations before the tiles: what they need of the mixings, unless it is known.
@@ -125,8 +137,9 @@ impl CpuSession {
         self.profile.iter_mut().for_each(|profile| profile.push(profile::since(start, op)));
     }
 
-    /// Runs all tiles of a batch. Without outputs, so in training, it allocates nothing (`tests/allocations.rs`).
-    fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) {
+    /// Runs all tiles of a batch, those of a shared step together with the other ranks. Without outputs, so in training,
+    /// it allocates nothing (`tests/allocations.rs`).
+    fn tiles(&mut self, id: ProgramId, rows: usize, source: &Source<'_>, outputs: &mut [Vec<f32>]) -> Result<()> {
         let compiled = &self.programs[id.0];
         let program = &compiled.program;
         let model = &self.model;
@@ -134,6 +147,7 @@ impl CpuSession {
         let with_gradients = program.has_gradients();
         let tiling = if with_gradients { Tiling::step(&model.plan, rows) } else { Tiling::run(&model.plan, rows) };
         if program.couples_samples() {
+            // Every rank computes the whole batch: what one would save is less than the others' samples would cost.
             let phases = Phases {
                 model,
                 compiled,
@@ -143,12 +157,13 @@ impl CpuSession {
                 clock: clock.as_ref(),
             };
             phases.run(&mut self.partials, &mut self.losses, outputs);
-            self.written = phases.tiling.groups();
-            self.loss = (self.losses[..self.written].iter().sum::<f64>() / rows as f64) as f32;
+            let tiling = phases.tiling;
+            self.written = tiling.groups();
+            self.loss = self.mean_loss(tiling, rows);
             if let (Some(profile), Some(clock)) = (&mut self.profile, clock) {
                 profile.extend(clock.read(program));
             }
-            return;
+            return Ok(());
         }
         let pieces = cut(program, tiling, outputs);
         let one = |i: usize, gradients: Gradients<'_>| {
@@ -167,10 +182,12 @@ impl CpuSession {
             })
         };
         if with_gradients {
-            self.written = tiling.groups();
-            let partials = self.partials.par_chunks_exact_mut(model.plan.layout.gradient_len());
-            let groups = partials.zip(&mut self.losses).take(tiling.groups()).enumerate();
-            groups.for_each(|(g, (partial, loss))| {
+            let shared = self.ranks.are_several() && matches!(source, Source::Batch(_));
+            let own = if shared { self.ranks.own(tiling.groups()) } else { 0..tiling.groups() };
+            let len = model.plan.layout.gradient_len();
+            let partials = self.partials[own.start * len..own.end * len].par_chunks_exact_mut(len);
+            // Not `skip` of an iterator over all: rayon allocates for it.
+            partials.zip(&mut self.losses[own.clone()]).zip(own).for_each(|((partial, loss), g)| {
                 if compiled.first_writes {
                     model.clear_what_no_tile_writes(&compiled.applied, partial);
                 } else {
@@ -179,7 +196,14 @@ impl CpuSession {
                 let tiles = tiling.group(g).enumerate().map(|(nth, i)| (i, nth == 0 && compiled.first_writes));
                 *loss = tiles.map(|(i, fresh)| one(i, Gradients { values: partial, fresh })).sum();
             });
-            self.loss = (self.losses[..tiling.groups()].iter().sum::<f64>() / rows as f64) as f32;
+            self.written = tiling.groups();
+            if shared {
+                let start = Instant::now();
+                self.ranks.add_up(&mut self.partials, len, &mut self.losses[..tiling.groups()])?;
+                self.written = 1;
+                self.profile.iter_mut().for_each(|profile| profile.push(profile::of_ranks(start)));
+            }
+            self.loss = self.mean_loss(tiling, rows);
         } else {
             (0..tiling.tiles()).into_par_iter().for_each(|i| {
                 one(i, Gradients { values: &mut [], fresh: true });
@@ -188,6 +212,7 @@ impl CpuSession {
         if let (Some(profile), Some(clock)) = (&mut self.profile, clock) {
             profile.extend(clock.read(program));
         }
+        Ok(())
     }
 
     /// Operations after the tiles.
@@ -227,7 +252,10 @@ impl CpuSession {
         each_part(reflections, d_trained, &place, &|mix, reflections, d_vectors| {
             let at = mixes[mix].q as usize;
             let own = &d_derived[at - trained..];
-            let sum = |i: usize| others.clone().fold(own[i], |sum, partial| sum + partial[at + i]);
+            let sum = |i: usize| {
+                let others = others.clone().map(|partial| partial[at + i]);
+                tree::sum(std::iter::once(own[i]).chain(others))
+            };
             if applied.by_blocks(mix) {
                 reflections.complete(sum, d_vectors);
             } else {
@@ -306,7 +334,7 @@ impl Session for CpuSession {
         if job.rows == 0 {
             self.written = if program.has_gradients() { 0 } else { self.written };
         } else {
-            self.all(id, job.rows, &Source::Job(job), &mut outputs);
+            self.all(id, job.rows, &Source::Job(job), &mut outputs)?;
         }
         Ok(outputs)
     }
@@ -324,8 +352,16 @@ impl Session for CpuSession {
     }
 
     fn step(&mut self, id: ProgramId, job: &StepJob) -> Result<()> {
-        self.all(id, job.rows, &Source::Batch(job), &mut []);
+        self.all(id, job.rows, &Source::Batch(job), &mut [])
+    }
+
+    fn share(&mut self, world: World) -> Result<()> {
+        self.ranks = Ranks::new(world);
         Ok(())
+    }
+
+    fn exchanged(&self) -> Duration {
+        self.ranks.exchanged()
     }
 
     fn loss(&mut self) -> Result<f32> {
@@ -342,11 +378,13 @@ impl Session for CpuSession {
     }
 
     fn gradients(&mut self) -> Result<Vec<f32>> {
-        let mut sum = vec![0.0; self.model.plan.layout.gradient_len()];
-        for partial in self.partials() {
-            sum.iter_mut().zip(partial).for_each(|(s, p)| *s += p);
+        let mut gradients = vec![0.0; self.model.plan.layout.gradient_len()];
+        let mut sums = Sums::new();
+        for (b, block) in gradients.chunks_mut(BLOCK).enumerate() {
+            let range = b * BLOCK..b * BLOCK + block.len();
+            block.copy_from_slice(&sums.of_parts(&range, self.partials())[..block.len()]);
         }
-        Ok(sum)
+        Ok(gradients)
     }
 
     fn read(&mut self, values: Values) -> Result<Vec<f32>> {
@@ -390,7 +428,7 @@ impl Session for CpuSession {
             weights: size_of_val(&*self.model.weights)
                 + self.model.reflections.iter().map(Reflections::bytes).sum::<usize>(),
             optimizer: self.optimizer.bytes(),
-            gradients: size_of_val(&*self.partials),
+            gradients: size_of_val(&*self.partials) + self.ranks.bytes(),
             activations: self.programs.iter().map(tiles).sum(),
             data: size_of_val(&*self.model.data) + size_of_val(self.model.order.as_slice()),
             transfer: 0,

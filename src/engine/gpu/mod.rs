@@ -131,11 +131,11 @@ impl Engine {
     /// [`crate::Error::UnsupportedLimit`] naming the limit that is too low.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::adopt(device, queue)?;
-        Ok(Self { backend: Arc::new(Gpu::new(device)) })
+        Ok(Self::of(Arc::new(Gpu::new(device))))
     }
 
     fn open(adapter: &wgpu::Adapter) -> Result<Self> {
         let device = Device::open(adapter)?;
-        Ok(Self { backend: Arc::new(Gpu::new(device)) })
+        Ok(Self::of(Arc::new(Gpu::new(device))))
     }
 }

@@ -171,6 +171,7 @@ impl TrainingLoop<'_> {
             let what = format!("retry {count} from step {from} cannot be at step {step}");
             return Err(Error::config("train.retries", what));
         }
+        self.agree_on(state)?;
         self.flow.with_session(|session| {
             session.write(Values::Weights, &state.weights)?;
             session.write(Values::FirstMoments, &state.first_moments)?;

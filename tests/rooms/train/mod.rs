@@ -2,6 +2,7 @@
 
 mod mixing;
 mod patience;
+mod ranks;
 mod retry;
 
 use std::sync::atomic::AtomicBool;

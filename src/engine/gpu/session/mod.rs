@@ -9,11 +9,13 @@ pub(crate) mod tuner;
 mod tuning;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrays::Arrays;
 use bytemuck::Zeroable;
 use options::Options;
 
+use crate::comm::World;
 use crate::engine::gpu::compile::bounds::{Bounds, SOFTWARE_ITERATIONS};
 use crate::engine::gpu::compile::dispatch::{Dispatch, Recorded};
 use crate::engine::gpu::compile::record::pack_weights;
@@ -72,6 +74,8 @@ pub(super) struct GpuSession {
     pack_weights: Option<Dispatch>,
     /// Whether the host has written weights since they were copied.
     weights_written: bool,
+    /// Whether other ranks share the work.
+    shared: bool,
 }
 
 impl GpuSession {
@@ -110,6 +114,7 @@ impl GpuSession {
             upload: Vec::new(),
             pack_weights,
             weights_written: false,
+            shared: false,
             tables,
             device,
             plan,
@@ -172,6 +177,15 @@ impl Session for GpuSession {
 
     fn set_order(&mut self, order: &[u32]) -> Result<()> {
         self.take_order(order)
+    }
+
+    fn share(&mut self, world: World) -> Result<()> {
+        self.shared = world.size() > 1;
+        Ok(())
+    }
+
+    fn exchanged(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn step(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::engine::gpu::device::open::Failure;
 use crate::engine::gpu::kernels::launch::{TileJob, Update};
 use crate::engine::gpu::kernels::shader::Role;
 use crate::engine::{ProgramId, StepJob};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl GpuSession {
     /// Takes the training data, to the device if there is room.
@@ -46,6 +46,13 @@ impl GpuSession {
 
     /// One training step.
     pub(super) fn train(&mut self, program: ProgramId, job: &StepJob) -> Result<()> {
+        if self.shared {
+            let what = format!(
+                "`{}` does not share training steps with other ranks: train with --device cpu, or without MPI",
+                self.device.info.name
+            );
+            return Err(Error::Device { what });
+        }
         let compiled = &self.programs[program.0];
         let (fit, gradients) = (compiled.fit, compiled.program.has_gradients());
         self.grow_losses(job.rows)?;
