@@ -29,17 +29,34 @@ var<immediate> launch: Launch;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 
-// Four quads of 16 rows for each of the four weight tiles; a row takes 5, so that threads that read different rows meet
-// different banks.
-var<workgroup> left: array<vec4<f32>, 320>;
-var<workgroup> right: array<vec4<f32>, 320>;
+// Four quads of 16 rows for each of the four weight tiles, those of row i in the order of their number xor i % 4, so that
+// threads that read the same quad of different rows meet different banks. (A fifth for each row does the same and takes
+// a quarter more; how much there is decides on how many workgroups run at a time.)
+var<workgroup> left: array<vec4<f32>, 256>;
+var<workgroup> right: array<vec4<f32>, 256>;
 
-// A quad of a row of the arena. Where not the `whole` group of quads exists, samples that do not are zero.
-fn fetch(at: u32, quad: u32, end: u32, whole: bool) -> vec4<f32> {
-    if (whole) { return arena[at]; }
-    if (quad >= end) { return vec4<f32>(); }
-    let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
-    return select(vec4<f32>(), arena[at], exists);
+// Quads of four rows.
+struct Rows {
+    a: vec4<f32>,
+    b: vec4<f32>,
+    c: vec4<f32>,
+    d: vec4<f32>,
+}
+
+// Those at these places of the arena.
+fn fetch(at: vec4<u32>) -> Rows {
+    return Rows(arena[at.x], arena[at.y], arena[at.z], arena[at.w]);
+}
+
+// The same with zeros for samples that do not exist.
+fn only(rows: Rows, exists: vec4<bool>) -> Rows {
+    let z = vec4<f32>();
+    return Rows(
+        select(z, rows.a, exists),
+        select(z, rows.b, exists),
+        select(z, rows.c, exists),
+        select(z, rows.d, exists),
+    );
 }
 
 // The row of the arena that holds input k of a layer: one of the rows from `right` on, or a condition.
@@ -130,41 +147,56 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let stride = launch.tile.stride;
     let last_out = n_out - 1u;
     let last_in = max(n_in, 1u) - 1u;
-    let from0 = (left_row + min(o, last_out)) * stride;
-    let from1 = (left_row + min(o + 4u, last_out)) * stride;
-    let from2 = (left_row + min(o + 8u, last_out)) * stride;
-    let from3 = (left_row + min(o + 12u, last_out)) * stride;
-    let in0 = input_row(right_row, min(k0 + a, last_in), columns) * stride;
-    let in1 = input_row(right_row, min(k0 + a + 4u, last_in), columns) * stride;
-    let in2 = input_row(right_row, min(k0 + a + 8u, last_in), columns) * stride;
-    let in3 = input_row(right_row, min(k0 + a + 12u, last_in), columns) * stride;
-    let own = (thread / 16u) * 80u;
-    let to = own + a * 5u + b;
-    let i0 = own + a * 5u;
-    let j0 = own + b * 5u;
-    let bias_row = own + (a + 4u * b) * 5u;
+    let four = vec4<u32>(0u, 4u, 8u, 12u);
+    let out_rows = (left_row + min(o + four, vec4<u32>(last_out))) * stride;
+    let k_rows = min(k0 + a + four, vec4<u32>(last_in));
+    let in_rows = stride * vec4<u32>(
+        input_row(right_row, k_rows.x, columns),
+        input_row(right_row, k_rows.y, columns),
+        input_row(right_row, k_rows.z, columns),
+        input_row(right_row, k_rows.w, columns),
+    );
+    let own = (thread / 16u) * 64u;
+    let to = own + a * 4u + (b ^ a);
+    let i0 = own + a * 4u;
+    let j0 = own + b * 4u;
+    let bias_row = own + (a + 4u * b) * 4u;
     for (var base = begin; base < end; base += 4u) {
         let whole = base + 4u <= end && (base + 4u) * 4u <= launch.tile.rows;
         let quad = base + b;
-        left[to] = fetch(from0 + quad, quad, end, whole);
-        left[to + 20u] = fetch(from1 + quad, quad, end, whole);
-        left[to + 40u] = fetch(from2 + quad, quad, end, whole);
-        left[to + 60u] = fetch(from3 + quad, quad, end, whole);
-        right[to] = fetch(in0 + quad, quad, end, whole);
-        right[to + 20u] = fetch(in1 + quad, quad, end, whole);
-        right[to + 40u] = fetch(in2 + quad, quad, end, whole);
-        right[to + 60u] = fetch(in3 + quad, quad, end, whole);
+        // All loads in one branch, so that none waits for another; samples that do not exist are dealt with afterwards.
+        var outs = Rows();
+        var ins = Rows();
+        if (quad < end) {
+            outs = fetch(out_rows + quad);
+            ins = fetch(in_rows + quad);
+        }
+        if (!whole) {
+            let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
+            outs = only(outs, exists);
+            ins = only(ins, exists);
+        }
+        left[to] = outs.a;
+        left[to + 16u] = outs.b;
+        left[to + 32u] = outs.c;
+        left[to + 48u] = outs.d;
+        right[to] = ins.a;
+        right[to + 16u] = ins.b;
+        right[to + 32u] = ins.c;
+        right[to + 48u] = ins.d;
         workgroupBarrier();
         for (var q = 0u; q < 4u; q++) {
-            let r0 = right[j0 + q];
-            let r1 = right[j0 + 20u + q];
-            let r2 = right[j0 + 40u + q];
-            let r3 = right[j0 + 60u + q];
-            sum0 = add_quad(sum0, left[i0 + q], r0, r1, r2, r3);
-            sum1 = add_quad(sum1, left[i0 + 20u + q], r0, r1, r2, r3);
-            sum2 = add_quad(sum2, left[i0 + 40u + q], r0, r1, r2, r3);
-            sum3 = add_quad(sum3, left[i0 + 60u + q], r0, r1, r2, r3);
-            bias = add_bias(bias, left[bias_row + q]);
+            let l = i0 + (q ^ a);
+            let r = j0 + (q ^ b);
+            let r0 = right[r];
+            let r1 = right[r + 16u];
+            let r2 = right[r + 32u];
+            let r3 = right[r + 48u];
+            sum0 = add_quad(sum0, left[l], r0, r1, r2, r3);
+            sum1 = add_quad(sum1, left[l + 16u], r0, r1, r2, r3);
+            sum2 = add_quad(sum2, left[l + 32u], r0, r1, r2, r3);
+            sum3 = add_quad(sum3, left[l + 48u], r0, r1, r2, r3);
+            bias = add_bias(bias, left[bias_row + (q ^ a)]);
         }
         workgroupBarrier();
     }

@@ -293,7 +293,7 @@ impl Cost for launch::ReflectReduce {
     type Sizes<'a> = ();
 
     fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
-        self.slices.into()
+        copies(self.slices)
     }
 }
 
@@ -301,7 +301,7 @@ impl Cost for launch::GradientNorm {
     type Sizes<'a> = ();
 
     fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
-        u64::from(self.trained.div_ceil(self.sums * 256)) * u64::from(1 + self.slices) + 8
+        u64::from(self.trained.div_ceil(self.sums * 256)) * (1 + copies(self.slices)) + 8
     }
 }
 
@@ -317,8 +317,13 @@ impl Cost for launch::Adam {
     type Sizes<'a> = ();
 
     fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
-        self.slices.into()
+        copies(self.slices)
     }
+}
+
+/// An element of that many copies of the gradient.
+fn copies(slices: u32) -> u64 {
+    u64::from(slices / 8 + slices % 8)
 }
 
 /// `dense` over so many inputs.

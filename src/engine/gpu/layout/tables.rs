@@ -114,7 +114,7 @@ fn stage_tables(
     let wide = wide_nodes(stage, workgroup);
     let (job_count, wide_jobs) = (jobs_of.iter().sum(), jobs_of[..wide].iter().sum());
     let packs = push_packs(words, stage, nodes, workgroup);
-    let narrow = push_narrow(words, stage, nodes, workgroup);
+    let narrow = push_narrow(words, stage, nets, nodes, workgroup);
     let wide = wide as u32;
     StageTables {
         nodes,
