@@ -184,11 +184,12 @@ impl Device {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)
     }
 
-    /// What a workgroup may have. More than these would leave a multiprocessor with too few workgroups to hide waiting.
+    /// What a workgroup may have.
     pub(crate) fn workgroup(&self) -> Workgroup {
         let limits = &self.limits;
         let threads = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-        Workgroup { bytes: limits.max_compute_workgroup_storage_size.min(49_152), threads: threads.min(512) }
+        let Workgroup { bytes, threads: most } = Workgroup::MOST;
+        Workgroup { bytes: limits.max_compute_workgroup_storage_size.min(bytes), threads: threads.min(most) }
     }
 
     /// The pipeline of a kernel, made when first asked for.

@@ -11,3 +11,9 @@ pub(crate) struct Workgroup {
     /// Threads.
     pub(crate) threads: u32,
 }
+
+impl Workgroup {
+    /// The most that is taken even where there is more: a larger one would leave a multiprocessor with too few
+    /// workgroups to hide waiting.
+    pub(crate) const MOST: Self = Self { bytes: 49_152, threads: 512 };
+}

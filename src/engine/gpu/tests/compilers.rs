@@ -1,0 +1,122 @@
+//! The kernels of timed models as SPIR-V, and what a compiler of a real GPU makes of them (`benches/compilers.sh`).
+//! Needs no device.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use naga::back::pipeline_constants::process_overrides;
+use naga::back::spv;
+use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+use crate::bench::Case;
+use crate::engine::gpu::compile::bounds::{Bounds, KernelVariants};
+use crate::engine::gpu::compile::dispatch::Dispatch;
+use crate::engine::gpu::compile::recompute::recomputed;
+use crate::engine::gpu::compile::record::{Recorder, pack_weights};
+use crate::engine::gpu::compile::tiling::{Fit, TILE_STEP};
+use crate::engine::gpu::kernels::shader::{PackShape, Passing, Variant};
+use crate::engine::gpu::layout::panels::Panels;
+use crate::engine::gpu::layout::tables::Tables;
+use crate::engine::gpu::layout::workgroup::Workgroup;
+use crate::flow::programs::{self, Name};
+use crate::plan::{ConditionOn, Plan};
+use crate::tape::Memory;
+
+/// Models whose kernels are looked at.
+const CASES: [&str; 4] = ["lens1", "lens2", "cross4", "small"];
+/// Workgroups along a grid: WebGPU's default.
+const WORKGROUPS: u32 = 65_535;
+
+/// The dispatches of a training step and of sampling, in all variants that the tuner has to choose from.
+fn dispatches(case: &Case) -> Vec<Dispatch> {
+    let plan = std::sync::Arc::new(Plan::new(&case.spec(ConditionOn::Input)).unwrap());
+    let tables = Tables::new(&plan, &Panels::new(&plan), Workgroup::MOST);
+    let shapes = tables.stages.iter().map(|stage| stage.packs.len()).max().unwrap_or(0);
+    let mut all: Vec<Dispatch> = pack_weights(&plan, WORKGROUPS).into_iter().collect();
+    for number in (0..shapes).map(Some).chain([None]) {
+        for recompute in [false, true] {
+            let variants = KernelVariants { forward: number, backward: number, recompute: Some(recompute) };
+            let bounds =
+                Bounds { workgroups: WORKGROUPS, iterations: None, reflection_work: u64::MAX, variants, fuse: true };
+            for name in [Name::Step(Memory::Stored), Name::Sample] {
+                let program = programs::record(name, &plan);
+                // Shapes depend on neither of these.
+                let fit = Fit { capacity: case.batch.next_multiple_of(TILE_STEP), slices: 1 };
+                let recomputed = recomputed(&tables, &program, variants, case.batch, None);
+                let recorder = || Recorder::new(&plan, &tables, fit, bounds, &recomputed);
+                for steps in [&program.prepare, &program.finish] {
+                    all.extend(recorder().steps(steps, false).unwrap());
+                }
+                all.extend(recorder().rows(&program).unwrap());
+            }
+        }
+    }
+    all
+}
+
+/// Name of a file.
+fn name(variant: Variant) -> String {
+    let kernel = variant.kernel.name();
+    match variant.shape {
+        Some(PackShape { quads, threads, rows }) => format!("{kernel}.{threads}.{rows}.{quads}"),
+        None => kernel.to_owned(),
+    }
+}
+
+/// SPIR-V as wgpu hands it to a driver of Vulkan 1.3, with immediates and without checks.
+fn spirv(variant: Variant) -> Vec<u8> {
+    let module = variant.parse(Passing::Immediate).unwrap();
+    let info = Validator::new(ValidationFlags::all(), Capabilities::IMMEDIATES).validate(&module).unwrap();
+    let constants: HashMap<String, f64> =
+        variant.constants().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let entry = (naga::ShaderStage::Compute, "main");
+    let (module, info) = process_overrides(&module, &info, Some(entry), &constants.into_iter().collect()).unwrap();
+    let unchecked = BoundsCheckPolicy::Unchecked;
+    let options = spv::Options {
+        lang_version: (1, 6),
+        flags: spv::WriterFlags::empty(),
+        bounds_check_policies: BoundsCheckPolicies {
+            index: unchecked,
+            buffer: unchecked,
+            image_load: unchecked,
+            binding_array: unchecked,
+        },
+        zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
+        force_loop_bounding: false,
+        emit_int_div_checks: false,
+        ..spv::Options::default()
+    };
+    let pipeline = spv::PipelineOptions { shader_stage: entry.0, entry_point: entry.1.into() };
+    let words = spv::write_vec(&module, &info, &options, Some(&pipeline)).unwrap();
+    bytemuck::cast_slice(&words).to_vec()
+}
+
+/// Writes every kernel in every shape, and to `cases.tsv` which of [`CASES`] have it. Returns the number of files.
+fn write(folder: &Path) -> usize {
+    let mut users: BTreeMap<String, (Variant, Vec<&str>)> = BTreeMap::new();
+    for case in CASES {
+        for Dispatch { variant, .. } in dispatches(&Case::named(case).unwrap()) {
+            let (known, cases) = users.entry(name(variant)).or_insert((variant, Vec::new()));
+            assert_eq!(*known, variant, "two variants of one name");
+            if !cases.contains(&case) {
+                cases.push(case);
+            }
+        }
+    }
+    std::fs::create_dir_all(folder).unwrap();
+    let mut list = String::new();
+    for (name, (variant, cases)) in &users {
+        std::fs::write(folder.join(format!("{name}.spv")), spirv(*variant)).unwrap();
+        list.push_str(&format!("{name}\t{}\n", cases.join(", ")));
+    }
+    std::fs::write(folder.join("cases.tsv"), list).unwrap();
+    users.len()
+}
+
+#[test]
+#[ignore = "writes files: benches/compilers.sh runs it, with their folder in HINTFLOW_SPIRV"]
+fn spirv_is_written() {
+    let folder = std::env::var_os("HINTFLOW_SPIRV").expect("HINTFLOW_SPIRV names a folder");
+    write(Path::new(&folder));
+}
