@@ -120,3 +120,34 @@ fn spirv_is_written() {
     let folder = std::env::var_os("HINTFLOW_SPIRV").expect("HINTFLOW_SPIRV names a folder");
     write(Path::new(&folder));
 }
+
+/// What real compilers say: no kernel spills registers. Left out, with the reason on stderr, where there is no Mesa for
+/// it, no gcc, or no header of Vulkan.
+#[test]
+#[cfg(unix)]
+fn no_kernel_spills_registers() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(write(folder.path()) > CASES.len());
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    let script = Path::new(&root).join("benches/compilers.sh");
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("bash");
+        command.arg(&script).args(["--families", "navi21"]).args(arguments).output()
+    };
+    let missing = match run(&["--status"]) {
+        Ok(output) if output.status.success() => None,
+        Ok(output) if output.status.code() == Some(3) => Some(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Ok(output) => panic!("{output:?}"),
+        Err(error) => Some(format!("there is no bash: {error}")),
+    };
+    if let Some(missing) = missing {
+        eprintln!("SKIPPED: {}", missing.trim());
+        return;
+    }
+    let output = run(&["--spirv", folder.path().to_str().unwrap()]).unwrap();
+    let [table, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{errors}\n{table}");
+    for kernel in ["weight_gradient", "narrow_backward.", "networks_packed.", "adam"] {
+        assert!(table.contains(&format!("\n| {kernel}")), "no {kernel} in\n{table}");
+    }
+}
