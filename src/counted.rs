@@ -33,7 +33,7 @@ pub(crate) fn times(count: usize) -> String {
 }
 
 fn plural(noun: &str) -> String {
-    let hisses = ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end));
+    let hisses = ["s", "x", "tch", "sh"].iter().any(|end| noun.ends_with(end));
     match noun.strip_suffix('y') {
         _ if hisses => format!("{noun}es"),
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
@@ -53,8 +53,8 @@ mod tests {
         );
         assert_eq!(counted(3usize, "batch") + &counted(1u32, "batch"), "3 batches1 batch");
         assert_eq!(
-            ["box", "density", "day", "loss", "retry"].map(plural),
-            ["boxes", "densities", "days", "losses", "retries"]
+            ["box", "density", "day", "loss", "epoch"].map(plural),
+            ["boxes", "densities", "days", "losses", "epochs"]
         );
         assert_eq!([are(1), are(0), have(1), have(2)], ["is", "are", "has", "have"]);
         assert_eq!([1, 2, 12].map(times), ["once", "twice", "12 times"]);

@@ -71,6 +71,7 @@
 //! | [`engine`] | WHERE programs run: `engine::cpu` and `engine::gpu` |
 //! | [`flow`] | models: encode, decode, density, samples, gradients; given conditions, or of both lanes |
 //! | `optim`, [`train`] | Adam and its schedule; data sets, trainer, checkpoints, run folder |
+//! | `words` | what a training found and decided, as sentences |
 //! | [`filter`] | filtering over time: a system, and the methods that follow it |
 //! | `eval`, `diagnose`, `report`, `bench` | metrics, tests of what can be trusted, pictures and pages, timing |
 //! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
@@ -126,6 +127,7 @@ mod report;
 mod rng;
 mod tape;
 pub mod train;
+mod words;
 
 #[cfg(test)]
 #[path = "../tests/rooms/mod.rs"]

@@ -10,7 +10,7 @@ use crate::filter::external::{Command, Format};
 use crate::filter::run::{
     self, ColumnSettings, MethodSettings, Options, Outcome, Series, Settings, SystemSettings, timeout,
 };
-use crate::filter::simulated::outside;
+use crate::filter::simulated::{outside, shown};
 use crate::filter::update::Update;
 use crate::filter::{Draws, HintSettings, Method};
 use crate::train::folder::RunFolder;
@@ -287,7 +287,8 @@ impl Filter {
         let list = |names: &[String]| names.join(", ");
         if table.dim() != names.len() {
             let own = if in_file.is_empty() { String::new() } else { format!(" ({})", list(&in_file)) };
-            let what = format!("has {} columns{own}; {of} has {} ({})", table.dim(), names.len(), list(names));
+            let (count, plural) = (table.dim(), if table.dim() == 1 { "" } else { "s" });
+            let what = format!("has {count} column{plural}{own}; {of} has {} ({})", names.len(), list(names));
             return Err(Error::format(path, what));
         }
         if in_file.is_empty() || in_file == names {
@@ -393,6 +394,12 @@ impl Filter {
                 *place = Some(value);
             }
         }
+        for ColumnSettings { name, lower, upper } in &columns {
+            if let Some(mistake) = (Bounds { lower: *lower, upper: *upper }).mistake() {
+                let option = if upper.is_some() { "--upper" } else { "--lower" };
+                return Err(Error::config(option, format!("{name}: {mistake}")));
+            }
+        }
         Ok(columns)
     }
 }
@@ -407,6 +414,6 @@ fn inside(table: &Table, path: &Path, columns: &[ColumnSettings], on_bounds: boo
         row: row + 1,
         column: table.file_numbers()[column],
         name: Some(columns[column].name.clone()),
-        what: format!("{} must be {must_be}, as --lower and --upper say", table.values()[place]),
+        what: format!("{} must be {must_be}, as --lower and --upper say", shown(table.values()[place])),
     })
 }

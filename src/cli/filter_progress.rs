@@ -120,8 +120,9 @@ impl Watcher for Shown {
         self.last_line = Instant::now();
         let [step, of] = self.step;
         let columns = row.columns.iter().zip(names).take(COLUMNS);
-        let columns: Vec<_> =
-            columns.map(|(column, name)| format!("{name} {:.4} ± {:.4}", column.mean, column.deviation)).collect();
+        let columns: Vec<_> = columns
+            .map(|(column, name)| format!("{name} {} ± {}", brief(column.mean), brief(column.deviation)))
+            .collect();
         let more = if row.columns.len() > COLUMNS { "  ..." } else { "" };
         tracing::info!("step {step}/{of}  {}{more}  {}", columns.join("  "), duration(row.seconds));
     }
@@ -129,4 +130,10 @@ impl Watcher for Shown {
     fn warning(&mut self, text: &str) {
         tracing::warn!("{text}");
     }
+}
+
+/// A number in few characters.
+fn brief(value: f64) -> String {
+    let is_plain = value == 0.0 || !value.is_finite() || (1e-3..1e6).contains(&value.abs());
+    if is_plain { format!("{value:.4}") } else { format!("{value:.2e}") }
 }

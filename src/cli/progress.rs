@@ -48,7 +48,7 @@ impl Shown {
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
-        let steps = start.config.train.epochs * start.config.train.batches_per_epoch.unwrap_or(0);
+        let steps = start.config.train.epochs * start.config.training().batches();
         let bar = BARS.add(ProgressBar::new(steps).with_position(start.position.step));
         let style = ProgressStyle::with_template("{prefix} {wide_bar:.cyan/blue} {pos}/{len}  {msg}");
         // The template is a constant; if it were wrong, the plain bar would do.
@@ -71,7 +71,7 @@ impl Observer for Shown {
 
     fn started(&mut self, start: &Start<'_>) {
         self.folder = Some(start.folder.into());
-        let (spec, train) = (start.flow.spec(), &start.config.train);
+        let (spec, train) = (start.flow.spec(), start.config.training());
         let info = start.flow.engine().info();
         let depth = spec.depth;
         let is_simulated = start.config.data.preset.is_some_and(|preset| preset.uci().is_none());
@@ -90,7 +90,7 @@ impl Observer for Shown {
             },
             counted(start.data.train_rows(), "training row"),
             start.data.test_rows(),
-            if self.columns.is_some() && start.data.notes.is_empty() { "; no problem found in them" } else { "" }
+            if self.columns.is_some() && start.data.found.is_empty() { "; no problem found in them" } else { "" }
         );
         tracing::info!(
             "model:  {}: {} of width {}, recursion depth {depth}",
@@ -98,12 +98,11 @@ impl Observer for Shown {
             counted(spec.blocks, "block"),
             spec.width
         );
-        let (batches, batch) = (train.batches_per_epoch.unwrap_or(0), train.batch.unwrap_or(0));
         tracing::info!(
             "train:  {} of {} of {}, seed {}",
             counted(train.epochs, "epoch"),
-            counted(batches, "batch"),
-            counted(batch, "row"),
+            counted(train.batches(), "batch"),
+            counted(train.batch(), "row"),
             train.seed
         );
         tracing::info!("folder: {}", start.folder.display());

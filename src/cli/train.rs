@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Overwrite;
-use crate::config::{Config, Given, Layers, Preset, keys};
+use crate::config::{Config, Given, Layers, Preset, Run, keys};
 use crate::counted::counted;
 use crate::data::files::text::usually_missing;
 use crate::data::uci::Uci;
@@ -118,8 +118,8 @@ fn long_help() -> String {
 
 impl Train {
     pub(super) fn run(self, quiet: bool) -> Done {
-        let mut config = match &self.resume {
-            Some(dir) => moved(run::settings_of(dir)?, &self.set)?,
+        let config = match &self.resume {
+            Some(dir) => self.here(moved(run::settings_of(dir)?, &self.set)?)?,
             None => run::settings(&self.layers()?)?,
         };
         if let (Some(file), Some(out)) = (&self.config, &config.run.out)
@@ -134,13 +134,7 @@ impl Train {
         }
         if self.dry_run {
             device::check(&config.run.device)?;
-            return dry_run(&mut config);
-        }
-        if self.resume.is_some() {
-            config.run.device = self.device.device.clone().unwrap_or(config.run.device);
-            config.run.threads = self.device.threads.map_or(config.run.threads, |n| n as u64);
-            config.run.tune &= !self.device.no_tune;
-            config.validate()?;
+            return dry_run(config);
         }
         let threads = usize::try_from(config.run.threads).unwrap_or(0);
         let engine = device::open(&config.run.device, threads, config.run.tune)?;
@@ -178,6 +172,19 @@ impl Train {
         }
         output::line(&folder.to_string())?;
         Ok(0)
+    }
+
+    /// The settings of a run that goes on, on the device that is asked for.
+    fn here(&self, config: Config) -> Result<Config> {
+        let run = Run {
+            device: self.device.device.clone().unwrap_or(config.run.device),
+            threads: self.device.threads.map_or(config.run.threads, |n| n as u64),
+            tune: config.run.tune && !self.device.no_tune,
+            ..config.run
+        };
+        let config = Config { run, ..config };
+        config.validate()?;
+        Ok(config)
     }
 
     /// What `--on-invalid` says of `data.missing`.
@@ -326,10 +333,10 @@ fn moved(config: Config, assignments: &[String]) -> Result<Config> {
     Ok(config)
 }
 
-fn dry_run(config: &mut Config) -> Done {
-    let (data, spec) = run::plan(config)?;
-    let train = &config.train;
-    let steps = train.epochs * train.batches_per_epoch.unwrap_or(0);
+fn dry_run(config: Config) -> Done {
+    let (data, settings) = run::plan(config)?;
+    let (train, spec) = (settings.training(), settings.spec());
+    let steps = train.epochs * train.batches();
     tracing::info!(
         "data:  {}, {}, {}, {} held out",
         data.name,
@@ -337,9 +344,9 @@ fn dry_run(config: &mut Config) -> Done {
         counted(data.train_rows(), "training row"),
         data.test_rows()
     );
-    let parameters = counted(crate::plan::budget::parameters(&spec), "parameter");
+    let parameters = counted(crate::plan::budget::parameters(spec), "parameter");
     tracing::info!("model: {parameters}, width {}", spec.width);
-    tracing::info!("train: {} of {}", counted(steps, "step"), counted(train.batch.unwrap_or(0), "row"));
-    output::line(config.to_toml()?.trim_end())?;
+    tracing::info!("train: {} of {}", counted(steps, "step"), counted(train.batch(), "row"));
+    output::line(settings.to_toml()?.trim_end())?;
     Ok(0)
 }

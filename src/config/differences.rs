@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::{Config, Layers};
+use super::{Config, KnownRows, Layers};
 use crate::error::Result;
 
 /// A setting that is not the default.
@@ -28,12 +28,12 @@ const ROWS: &str = "data.rows";
 const OF_A_PLACE: [&str; 4] = ["data.path", "run.device", "run.threads", "run.out"];
 
 impl Config {
-    /// The settings that differ from the defaults for such data and such a model. `complete` gives the defaults what depends
-    /// on the number of rows.
+    /// The settings that differ from the defaults for such data and such a model. `rows` say what the defaults
+    /// choose by them, where they are known.
     ///
     /// # Errors
     /// [`crate::Error::Config`] if a setting has no place in TOML.
-    pub(crate) fn beside_defaults(&self, complete: impl Fn(&mut Config)) -> Result<Vec<Difference>> {
+    pub(crate) fn beside_defaults(&self, rows: Option<KnownRows>) -> Result<Vec<Difference>> {
         let own = flat(&self.to_toml()?);
         let defaults = |keys: &[&str]| -> Result<Vec<(String, Value)>> {
             let mut base = Table::new();
@@ -46,19 +46,17 @@ impl Config {
             }
             let mut layers = Layers::new();
             layers.toml(&base.to_string(), Path::new("config.toml"))?;
-            let mut config = layers.resolve_complete()?;
-            complete(&mut config);
-            Ok(flat(&config.to_toml()?))
+            Ok(flat(&layers.resolve_complete()?.on(rows).to_toml()?))
         };
         let find = |settings: &[(String, Value)], key: &str| {
             settings.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
         };
         let plain = defaults(&BASE)?;
-        let rows = find(&plain, ROWS);
+        let of_data = find(&plain, ROWS);
         // A simulated data set of another size has other batches, which then are its defaults.
-        let mut all = if find(&own, ROWS) == rows { plain } else { defaults(&[&BASE[..], &[ROWS]].concat())? };
+        let mut all = if find(&own, ROWS) == of_data { plain } else { defaults(&[&BASE[..], &[ROWS]].concat())? };
         all.retain(|(key, _)| key != ROWS);
-        all.extend(rows.map(|value| (ROWS.to_owned(), value)));
+        all.extend(of_data.map(|value| (ROWS.to_owned(), value)));
         let mut keys: Vec<&String> = own.iter().chain(&all).map(|(key, _)| key).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -91,12 +89,11 @@ fn flat(text: &str) -> Vec<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::preset::{Preset, batch_for, for_tables};
+    use crate::config::preset::{Preset, for_tables};
     use crate::data::columns::units::Bounds;
-    use crate::plan::Kind;
 
     fn keys(config: &Config) -> Vec<String> {
-        config.beside_defaults(|_| ()).unwrap().into_iter().map(|difference| difference.key).collect()
+        config.beside_defaults(None).unwrap().into_iter().map(|difference| difference.key).collect()
     }
 
     #[test]
@@ -112,10 +109,11 @@ mod tests {
             assert_eq!(keys(&config), [""; 0], "{:?}", config.data.preset);
         }
         // What was chosen by the number of rows is a default, too.
-        table.train.batch = Some(batch_for(5000, Kind::Flow, table.model.coupling));
-        assert_eq!(keys(&table), ["train.batch"]);
-        let complete = |config: &mut Config| config.train.batch = config.train.batch.or(Some(78));
-        assert_eq!(table.beside_defaults(complete).unwrap(), []);
+        let rows = Some(KnownRows { training: 5000, validates: true });
+        let table = table.on(rows);
+        let chosen = ["batch", "batches_per_epoch", "cycles", "decay", "dropout"].map(|name| format!("train.{name}"));
+        assert_eq!(keys(&table), chosen);
+        assert_eq!(table.beside_defaults(rows).unwrap(), []);
     }
 
     #[test]
@@ -125,7 +123,7 @@ mod tests {
         (config.train.epochs, config.model.blocks) = (5, 2);
         config.data.squash = None;
         config.columns.insert("a.b".into(), Bounds { lower: Some(0.0), upper: None }.into());
-        let told = config.beside_defaults(|_| ()).unwrap();
+        let told = config.beside_defaults(None).unwrap();
         let told: Vec<_> = told
             .iter()
             .map(|d| (d.key.as_str(), d.value.as_deref().unwrap_or("-"), d.default.as_deref().unwrap_or("-")))

@@ -13,6 +13,7 @@ pub(crate) mod keys;
 mod layers;
 mod log;
 pub(crate) mod preset;
+mod resolved;
 mod validate;
 mod whole;
 
@@ -27,7 +28,8 @@ pub(crate) use given::Given;
 pub(crate) use layers::Layers;
 pub(crate) use log::{Log, Logs};
 pub(crate) use preset::Preset;
-pub(crate) use validate::MOST_THREADS;
+pub(crate) use resolved::{KnownRows, Resolved, Training};
+pub(crate) use whole::MOST_THREADS;
 
 use crate::data::columns::units::ColumnSetting;
 use crate::data::files::Advice;

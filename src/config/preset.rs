@@ -346,32 +346,17 @@ pub(crate) fn batch_for(rows: u64, kind: Kind, coupling: CouplingKind) -> u64 {
     }
 }
 
-/// Completes settings that depend on the number of training rows, and on whether others judge the training.
-pub(crate) fn complete(train: &mut Train, rows: u64, validates: bool, kind: Kind, coupling: CouplingKind) {
-    let chosen = train.decay.is_none();
-    train.dropout.get_or_insert_with(|| dropout_for(rows));
-    let decay = *train.decay.get_or_insert_with(|| decay_for(rows));
-    // Whether less decay is better, validation rows say.
-    let relaxes = chosen && decay >= STRONG && validates && train.keep == Keep::Best && train.epochs > 1;
-    train.cycles.get_or_insert(if relaxes { 2 } else { 1 });
-    let is_set = train.batch.is_some();
-    let batch = *train.batch.get_or_insert_with(|| batch_for(rows, kind, coupling));
-    let once = rows / batch.max(1);
-    let few = coupling == CouplingKind::Spline && kind != Kind::Inn && !is_set;
-    train.batches_per_epoch.get_or_insert(if few { once.max(least_batches(rows)) } else { once });
-}
-
 /// The least batches of an epoch of `rows` training rows: a small table is gone through several times.
-fn least_batches(rows: u64) -> u64 {
+pub(super) fn least_batches(rows: u64) -> u64 {
     (rows / 32).clamp(32, 64)
 }
 
 /// A decay that holds back what some small tables have to learn, so that a second cycle tries less.
-const STRONG: f64 = 3.0;
+pub(super) const STRONG: f64 = 3.0;
 
 /// Decoupled weight decay for `rows` training rows where none was asked for: as dropout, what holds small tables back
 /// holds large ones back too much.
-pub(crate) fn decay_for(rows: u64) -> f64 {
+pub(super) fn decay_for(rows: u64) -> f64 {
     let decay = (12_000.0 / rows.max(1) as f64).powi(2);
     // Of less than a thousand rows still more.
     let most = 3.0 * (1000.0 / rows.max(1) as f64).clamp(1.0, 3.0);
@@ -380,7 +365,7 @@ pub(crate) fn decay_for(rows: u64) -> f64 {
 
 /// Rate of dropout for `rows` training rows where none was asked for: what regularises small tables costs large ones.
 /// None below 2 %.
-pub(crate) fn dropout_for(rows: u64) -> f64 {
+pub(super) fn dropout_for(rows: u64) -> f64 {
     let rate = 0.2 * (2400.0 / rows.max(1) as f64).powf(0.8);
     if rate < 0.02 { 0.0 } else { (rate.min(0.4) * 100.0).round() / 100.0 }
 }
@@ -454,31 +439,6 @@ mod tests {
         assert_eq!((train.decay, train.dropout), (None, None));
         assert_eq!((data.squash, data.regression), (Some(3.0), true));
         assert!(!for_affine_tables().data.regression && !Preset::Lens.config().data.regression);
-    }
-
-    #[test]
-    fn small_tables_take_more_batches_and_two_cycles() {
-        let completed = |rows, change: &dyn Fn(&mut Train)| {
-            let mut train = for_tables().train;
-            change(&mut train);
-            complete(&mut train, rows, true, Kind::Flow, CouplingKind::Spline);
-            (train.batch.unwrap(), train.batches_per_epoch.unwrap(), train.cycles.unwrap())
-        };
-        let plain = |rows| completed(rows, &|_| ());
-        assert_eq!(plain(400), (64, 32, 2));
-        assert_eq!(plain(2400), (64, 64, 2));
-        assert_eq!(plain(6000), (93, 64, 2));
-        assert_eq!(plain(30_000), (468, 64, 1));
-        // What is asked for stays as it is.
-        assert_eq!(completed(400, &|train| train.batch = Some(50)), (50, 8, 2));
-        assert_eq!(completed(400, &|train| train.decay = Some(9.0)), (64, 32, 1));
-        assert_eq!(completed(400, &|train| train.keep = Keep::Last), (64, 32, 1));
-        let mut train = for_tables().train;
-        complete(&mut train, 400, false, Kind::Flow, CouplingKind::Spline);
-        assert_eq!(train.cycles, Some(1), "nobody judges");
-        let mut train = for_affine_tables().train;
-        complete(&mut train, 400, true, Kind::Flow, CouplingKind::Affine);
-        assert_eq!((train.batches_per_epoch, train.cycles), (Some(12), Some(1)));
     }
 
     #[test]

@@ -4,12 +4,6 @@ use super::{Config, CouplingKind, Given, Preset, ScaleKind, Train, whole};
 use crate::error::{Error, Result};
 use crate::plan::Kind;
 
-/// Most threads of the native CPU engine.
-pub(crate) const MOST_THREADS: u64 = crate::engine::cpu::MOST_THREADS as u64;
-
-/// Most halvings of a rate: after as many there is nothing left of it.
-pub(super) const MOST_RETRIES: u64 = 30;
-
 impl Train {
     /// Checks every range.
     pub(crate) fn validate(&self) -> Result<()> {

@@ -3,7 +3,11 @@
 use crate::error::{Error, Result};
 use crate::plan::{MAX_SIZE, Spline};
 
-use super::validate::{MOST_RETRIES, MOST_THREADS};
+/// Most threads of the native CPU engine.
+pub(crate) const MOST_THREADS: u64 = crate::engine::cpu::MOST_THREADS as u64;
+
+/// Most halvings of a rate: after as many there is nothing left of it.
+const MOST_RETRIES: u64 = 30;
 
 /// TOML has no integers beyond, and settings are written as TOML.
 const MOST: u64 = i64::MAX as u64;

@@ -10,6 +10,7 @@ use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::config::{Config, Layers};
 use crate::data::columns::units::Gains;
 use crate::data::side_by_side;
+use crate::engine::Values;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
 use crate::plan::{Kind, Plan};
@@ -230,7 +231,8 @@ impl Hint {
     fn train(&self, step: u32, flow: &Flow, data: &Dataset, keeper: &mut dyn Keeper) -> Result<Kept> {
         let Config { model, train, .. } = &self.config;
         let mut steps = TrainingLoop::new(flow, data.resolve(train, model.kind, model.coupling)?, data)?;
-        let before = steps.score()?.map(|(loss, _)| loss);
+        let weights = || flow.with_session(|session| session.read(Values::Weights));
+        let (begin, before) = (weights()?, steps.score()?.map(|(loss, _)| loss));
         if let Some(state) = keeper.state(flow, data)? {
             steps.restore(&state)?;
         }
@@ -261,6 +263,9 @@ impl Hint {
             }
         }
         let kept = steps.finish()?;
+        if weights()? == begin {
+            return Err(diverged(step, "every epoch of it was taken back, so that nothing was learned"));
+        }
         has_learned(step, before, kept.test_loss, data.dim + data.cond_dim)?;
         Ok(kept)
     }

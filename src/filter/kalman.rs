@@ -2,7 +2,7 @@
 //! the line that the ensemble's covariance draws from its own simulated observation to the one made. It needs no
 //! likelihood, is exact for large ensembles of linear-Gaussian systems, and knows no other posterior than that.
 
-use super::simulated::{beyond, label, listed};
+use super::simulated::{beyond, label, listed, shown};
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::error::{Error, Result};
 
@@ -53,7 +53,7 @@ impl Update for EnsembleKalman {
                 "the observation {} moves {} of this member to {}",
                 listed(observed),
                 label(&at.system.state_names(), place % n),
-                states[place]
+                shown(states[place])
             );
             return Err(Error::Simulator { step: at.step, row: Some(place / n + 1), what });
         }

@@ -73,7 +73,7 @@ fn weigh(step: u32, observed: &[f32], weights: &mut [f64]) -> Result<Weighed> {
     // Of huge numbers nothing but rounding is left of what differs, and all weights would seem equal.
     if most == f64::NEG_INFINITY || most.abs() * f64::EPSILON > DIGITS {
         let what = format!(
-            "no particle can have given the observation {}: the largest of {} log-likelihoods is {most:e}; look at this row \
+            "no particle can have given the observation {}: the largest of {} log-likelihoods is {most:.3e}; look at this row \
              of the observations, or take more noise",
             listed(observed),
             weights.len()
@@ -143,7 +143,7 @@ mod tests {
         // As far away as all of them are, they differ by rounding alone.
         assert_eq!(row(&[-2e62, -2e62]), None);
         let said = weigh(7, &[0.5, 1e30], &mut [-2e62, -2e62]).err().unwrap().to_string();
-        assert!(said.starts_with("step 7: ") && said.contains("(0.5, 1e30)") && said.contains("-2e62"), "{said}");
+        assert!(said.starts_with("step 7: ") && said.contains("(0.5, 1e30)") && said.contains("-2.000e62"), "{said}");
         // Unlikely, and still to be told apart.
         assert!((weigh(7, &[1.0], &mut [-1e6, -1e6 - 1.0]).unwrap().effective - 1.648_054).abs() < 1e-4);
     }

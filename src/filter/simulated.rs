@@ -36,7 +36,7 @@ pub(super) fn all_finite(step: u32, what: &str, values: &[f32], columns: usize, 
         None => Ok(()),
         Some(place) => {
             let column = label(names, place % columns);
-            let what = format!("the simulator gave {} in {column} of the {what}", values[place]);
+            let what = format!("the simulator gave {} in {column} of the {what}", shown(values[place]));
             Err(Error::Simulator { step, row: Some(place / columns + 1), what })
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn all_inside(step: u32, what: &str, states: &[f32], system: &dyn Sys
     let what = format!(
         "the simulator gave {} in {} of the {what}, which must be {must_be}, as the bounds of the column say; mend the \
          simulator, or begin anew with other bounds",
-        states[place],
+        shown(states[place]),
         label(&names, place % n)
     );
     Err(Error::Simulator { step, row: Some(place / n + 1), what })
@@ -92,10 +92,10 @@ pub(super) fn beyond(at: &Moment<'_>, observed: &[f32], seen: &[f32], keeper: &m
             "{} of the observation is {}, but all {} simulated ones lie from {} to {}: the posterior is worth \
              little, as the simulator does not explain what was seen",
             label(at.names, column),
-            shown(observed[column].into()),
+            shown(observed[column]),
             seen.len() / observed.len(),
-            shown(low),
-            shown(high)
+            shown(low as f32),
+            shown(high as f32)
         ));
     }
     beyond
@@ -125,15 +125,17 @@ pub(super) fn few(effective: f64, particles: usize, keeper: &mut dyn Keeper) {
 /// An observation for a message.
 pub(super) fn listed(observed: &[f32]) -> String {
     const MOST: usize = 6;
-    let some: Vec<String> = observed.iter().take(MOST).map(|y| shown((*y).into())).collect();
+    let some: Vec<String> = observed.iter().take(MOST).map(|y| shown(*y)).collect();
     format!("({}{})", some.join(", "), if observed.len() > MOST { ", ..." } else { "" })
 }
 
-/// A number with an exponent if it has many digits.
-fn shown(value: f64) -> String {
-    // By its f32, which has the digits that were written.
-    let value = value as f32;
-    if value == 0.0 || (1e-4..1e6).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
+/// A number, with an exponent if it would have many zeros. A 32-bit float has the digits that were written.
+pub(crate) fn shown(value: f32) -> String {
+    if value == 0.0 || !value.is_finite() || (1e-4..1e6).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
 }
 
 #[cfg(test)]

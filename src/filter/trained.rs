@@ -1,7 +1,7 @@
 //! Whether the training of a step's flow came to any good. One that diverged may end with a finite loss, and with
 //! samples of nothing.
 
-use super::simulated::{FAR, bounds_of, label, listed};
+use super::simulated::{FAR, bounds_of, label, listed, shown};
 use super::update::{Keeper, Moment};
 use crate::error::{Error, Result};
 
@@ -41,8 +41,9 @@ pub(super) fn are_near(
     let (n, names) = (at.system.state_columns(), at.system.state_names());
     let count = posterior.len() / n;
     let is_far = beyond > FAR;
-    let place =
-        |place: usize| format!("{} in {} of sample {}", posterior[place], label(&names, place % n), place / n + 1);
+    let place = |place: usize| {
+        format!("{} in {} of sample {}", shown(posterior[place]), label(&names, place % n), place / n + 1)
+    };
     if let Some(bad) = posterior.iter().position(|v| !v.is_finite()) {
         let from = if is_far { format!(", from the observation {}", listed(observed)) } else { String::new() };
         return Err(diverged(at.step, format_args!("it draws {}{from}", place(bad))));

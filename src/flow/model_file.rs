@@ -313,7 +313,7 @@ mod tests {
         let newest = json(&file, "newest");
         assert_eq!((&newest["format"], &newest["regression"]), (&3.into(), &regression));
         file.x.regression = serde_json::from_value(serde_json::json!({"coefficients": [[0.5, 1.0], []]})).unwrap();
-        assert!(file.check().unwrap_err().to_string().contains("2 coefficients of a column, there are 1 conditions"));
+        assert!(file.check().unwrap_err().to_string().contains("2 coefficients of a column, of 1 condition"));
         file.x.regression = None;
         file.y.bounds.push(Bounds::default());
         assert!(file.check().unwrap_err().to_string().contains("bounds of the conditions"));

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, ModelFile};
 use crate::measure;
-use crate::train::folder::{MODEL, complete, has_diverged, read_model};
+use crate::train::folder::{MODEL, has_diverged, known_rows, read_model};
 use crate::train::run::{self, Options};
 use crate::train::{clock, settings_that_matter};
 
@@ -261,7 +261,7 @@ impl<'a> Lab<'a> {
         let begun = folder.join("config.toml").is_file();
         let outcome = if begun {
             let mut found = run::settings_of(&folder)?;
-            complete(&folder, &mut config);
+            config = config.on(known_rows(&folder));
             if let Some(key) = difference(&settings_of(&config)?, &settings_of(&found)?) {
                 return Err(Error::format(folder, other_settings(&key)));
             }

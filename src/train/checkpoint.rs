@@ -17,9 +17,8 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::best::Best;
-use super::cooldown::Cooldown;
-use super::training_loop::{Position, Retries, State};
+use super::decision::{Cooldown, Retries};
+use super::training_loop::{Best, Position, State};
 use crate::atomic::{Overwrite, write_atomic};
 use crate::data::columns::units::Units;
 use crate::engine::{DeviceInfo, Skips};

@@ -211,10 +211,9 @@ impl RowColumns {
         columns.iter().map(|&j| self.label(j)).collect()
     }
 
-    /// The same where the message says what they are.
-    pub(super) fn names_or_numbers(&self, columns: &[usize]) -> String {
-        let name = |&j: &usize| self.name(j).cloned().unwrap_or_else(|| self.numbers[j].to_string());
-        columns.iter().map(name).collect::<Vec<_>>().join(", ")
+    /// What to call column `j` of a row, from 0, where the message says what it is.
+    pub(super) fn name_or_number(&self, j: usize) -> String {
+        self.name(j).cloned().unwrap_or_else(|| self.numbers[j].to_string())
     }
 
     /// What the settings say of each column of a row, of packed numbers; empty where they say nothing.
@@ -350,7 +349,7 @@ mod tests {
         assert!(message(&hint(Given::of_text("a,d")), &x).contains("data.given"));
         let short = place.write("short.csv", "y\n1\n");
         let text = message(&hint(Given::File(short)), &x);
-        assert!(text.contains("short.csv") && text.contains("1 rows") && text.contains("x.csv has 2"), "{text}");
+        assert!(text.contains("short.csv") && text.contains("has 1 row,") && text.contains("x.csv has 2"), "{text}");
         let same = place.write("same.csv", "b\n1\n2\n");
         assert!(message(&hint(Given::File(same)), &x).contains("`b` is a condition and a column"));
     }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::columns::{self, RowColumns};
+use super::found::{Chose, Found, Judged, What};
 use super::notes;
-use super::profile::{self, Finding, Problem, Profile};
-use crate::config::{Config, CouplingKind, Preset, Train, preset};
+use super::profile::{self, Profile};
+use crate::config::{Config, CouplingKind, KnownRows, Preset, Train, Training};
 use crate::counted::{are, counted};
 use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
 use crate::data::{Table, table};
@@ -45,10 +46,12 @@ pub struct Dataset {
     /// Short name: that of the preset, or the stem of the file.
     pub(crate) name: String,
     /// What the user should know about the rows.
-    pub(crate) findings: Vec<Finding>,
-    /// The sentences of these.
-    pub(crate) notes: Vec<String>,
+    pub(crate) found: Vec<Found>,
     /// What was chosen for them, and is nothing to worry about.
+    pub(crate) chose: Vec<Chose>,
+    /// A sentence for each of `found`.
+    pub(crate) notes: Vec<String>,
+    /// A sentence for each of `chose`.
     pub(crate) choices: Vec<String>,
     /// What every column is like; none of simulated rows, and of those that a program gave.
     pub(crate) columns: Vec<profile::Column>,
@@ -85,7 +88,7 @@ impl Dataset {
         let rows = Rows {
             name: name.into(),
             columns,
-            findings: notes::of_rounding(&train),
+            found: notes::of_rounding(&train),
             coarse: train.coarse().to_vec(),
             train: train.into_values().into(),
             test: test.map(|(test, _)| test.into_values()).unwrap_or_default(),
@@ -103,7 +106,7 @@ impl Dataset {
             held_out_rows: self.test_rows(),
             left_out_rows: self.left_out,
             columns: self.columns.clone(),
-            findings: self.findings.clone(),
+            findings: self.found.iter().map(Into::into).collect(),
             choices: self.choices.clone(),
         }
     }
@@ -145,11 +148,11 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Config`] if a batch has more rows than there are, or a training more steps than can be counted.
-    pub(crate) fn resolve(&self, train: &Train, kind: Kind, coupling: CouplingKind) -> Result<Train> {
+    pub(crate) fn resolve(&self, train: &Train, kind: Kind, coupling: CouplingKind) -> Result<Training> {
         let rows = self.train_rows() as u64;
-        let mut resolved = train.clone();
-        preset::complete(&mut resolved, rows, self.test_rows() > 0, kind, coupling);
-        let batch = resolved.batch.unwrap_or(rows);
+        let known = KnownRows { training: rows, validates: self.test_rows() > 0 };
+        let training = Training::of(train, known, kind, coupling);
+        let batch = training.batch();
         if batch > rows {
             let held_out = match self.split {
                 None => String::new(),
@@ -162,7 +165,7 @@ impl Dataset {
             );
             return Err(Error::config("train.batch", what));
         }
-        let batches = resolved.batches_per_epoch.unwrap_or(1);
+        let batches = training.batches();
         let fits = |n: Option<u64>| n.filter(|&n| n <= u64::from(u32::MAX));
         if fits(batch.checked_mul(batches)).is_none() {
             let what =
@@ -174,7 +177,7 @@ impl Dataset {
             let what = format!("is {}: there would be 2^32 steps or more; choose fewer", train.epochs);
             return Err(Error::config("train.epochs", what));
         }
-        Ok(resolved)
+        Ok(training)
     }
 }
 
@@ -202,9 +205,9 @@ pub(super) struct Rows {
     split: Option<HeldOut>,
     /// Name of the file that they are rows of.
     file: Option<String>,
-    findings: Vec<Finding>,
+    found: Vec<Found>,
     /// What was assumed of the file.
-    choices: Vec<String>,
+    chose: Vec<Chose>,
     /// Rows of the file that have a missing value.
     left_out: usize,
 }
@@ -254,13 +257,13 @@ impl Rows {
     ) -> Result<Dataset> {
         let fingerprint = self.fingerprint();
         let Self { name, columns, coarse, mut train, mut test, held_out, split, file, .. } = self;
-        let (mut findings, mut choices, left_out) = (self.findings, self.choices, self.left_out);
+        let (mut found, mut chose, left_out) = (self.found, self.chose, self.left_out);
         let (row, cond_dim, dim) = (columns.row(), columns.cond_dim, columns.dim);
         let carried = init.map(|file| columns.carried(file)).transpose()?;
         let tell = config.data.preset.is_none();
         if tell {
-            findings.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
-            findings.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
+            found.extend(notes::of_rows(&train, &columns, &coarse, config.model.kind));
+            found.extend(notes::of_relations(&train, &columns, config.model.kind, &held_out));
         }
         let units = match carried {
             Some(carried) => stays(config, &settings, carried)?,
@@ -269,7 +272,7 @@ impl Rows {
                 let standardize = config.data.standardize;
                 let wishes = Wishes { columns: settings, standardize, choose: tell, squash: config.squash() };
                 let (units, chosen) = Units::choose(row, &wishes, &train, &test)?;
-                findings.extend(notes::of_units(&chosen, &columns, &held_out));
+                found.extend(notes::of_units(&chosen, &columns, &held_out));
                 Units { packing: columns.packing().to_vec(), ..units }
             }
         };
@@ -285,7 +288,7 @@ impl Rows {
             Some(file) => Units { regression: file.x.regression.clone(), ..x },
             None if config.data.regression => {
                 let (x, regressed) = x.regressed(dim, &y, cond_dim, &train, gains)?;
-                choices.extend(notes::of_regression(&regressed, &columns));
+                chose.extend(notes::of_regression(&regressed, &columns));
                 x
             }
             None => x,
@@ -306,11 +309,12 @@ impl Rows {
         test_jacobian /= (test.len() / row).max(1) as f64;
         if let Some(s) = units.standardize.as_ref().filter(|_| tell) {
             // What rounding made constant is told already, and is none.
-            findings.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
+            found.extend(notes::of_constants(s.constant.iter().copied().filter(|c| !coarse.contains(c)), &columns));
         }
         // On x alone, as in training.
         add_test_noise(test.chunks_exact_mut(row).flat_map(|row| &mut row[cond_dim..]), config);
-        let notes = findings.iter().map(|finding| finding.says.clone()).collect();
+        let notes = found.iter().map(Found::to_string).collect();
+        let choices = chose.iter().map(Chose::to_string).collect();
         Ok(Dataset {
             train,
             test,
@@ -321,7 +325,8 @@ impl Rows {
             test_jacobian,
             fingerprint,
             name,
-            findings,
+            found,
+            chose,
             notes,
             choices,
             columns: Vec::new(),
@@ -417,10 +422,11 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     }
     let share = config.data.validation.unwrap_or(0.0);
     let held_out = count_held_out(rows, share);
-    let mut findings = notes::of_rounding(&table);
-    let (choices, left_out) = (table.assumed().to_vec(), table.left_out());
+    let mut found = notes::of_rounding(&table);
+    let chose = table.assumed().iter().cloned().map(Chose::Assumed).collect();
+    let left_out = table.left_out();
     if held_out == 0 && share > 0.0 {
-        findings.push(none_held_out("there is no test loss"));
+        found.push(Found::of_rows(What::NoneHeldOut(Judged::Test)));
     }
     let name = path.file_stem().map_or("data".into(), |s| s.to_string_lossy().into_owned());
     let coarse = table.coarse().to_vec();
@@ -429,12 +435,7 @@ fn read(config: &Config, init: Option<&ModelFile>, like: Option<&ModelFile>) -> 
     let split = (held_out > 0).then_some(HeldOut { seed: config.data.seed, of: rows, rows: held_out as u32 });
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let held_out = is_held_out;
-    Ok(Rows { name, columns, coarse, train, test, held_out, split, file, findings, choices, left_out })
-}
-
-/// That no row is held out, and what there is not for that reason.
-fn none_held_out(lacking: &str) -> Finding {
-    Finding::of_rows(Problem::NoneHeldOut, format!("too few rows to hold any out: {lacking}"))
+    Ok(Rows { name, columns, coarse, train, test, held_out, split, file, found, chose, left_out })
 }
 
 /// How many of `rows` rows a share is. A table of one row trains, too: nothing is held out of it.

@@ -5,8 +5,8 @@ mod shapes;
 use std::path::Path;
 
 use super::dataset::Dataset;
+use super::decision::Kept;
 use super::folder::{RunFolder, picture};
-use super::kept::Kept;
 use super::metrics;
 use crate::config::Config;
 use crate::data::side_by_side;

@@ -21,7 +21,7 @@ use super::checkpoint::{self, Checkpoint, Store};
 use super::{Dataset, clock, logs, manifest};
 use crate::atomic::Overwrite;
 use crate::atomic::{is_temporary, remove_temporaries};
-use crate::config::{Config, preset};
+use crate::config::KnownRows;
 use crate::data::files::is_table_file;
 use crate::error::{Error, Result};
 use crate::flow::{ModelFile, open_tensors};
@@ -384,13 +384,10 @@ pub(crate) fn trained_on(run: &Path, data: &Dataset) -> Result<()> {
     }
 }
 
-/// Completes settings as the training of a run completed them when it began, by the number of its rows; leaves them
-/// where there is no manifest that can be read.
-pub(crate) fn complete(run: &Path, config: &mut Config) {
-    if let Some(rows) = manifest::rows(&manifest_of(run)) {
-        let Config { model, train, .. } = config;
-        preset::complete(train, rows.train_rows, rows.test_rows > 0, model.kind, model.coupling);
-    }
+/// The rows by which a run chose settings when it began; none where there is no manifest that can be read.
+pub(crate) fn known_rows(run: &Path) -> Option<KnownRows> {
+    let rows = manifest::rows(&manifest_of(run))?;
+    Some(KnownRows { training: rows.train_rows, validates: rows.test_rows > 0 })
 }
 
 /// Whether the training of a run ended as its loss became no number.

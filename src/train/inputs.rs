@@ -30,7 +30,7 @@ pub(super) fn keeps_inputs(out: &Path, config: &Config) -> Result<()> {
 }
 
 /// Makes paths independent of the working directory, so that the settings run from anywhere.
-pub(super) fn absolute(config: &mut Config) -> Result<()> {
+pub(super) fn absolute(mut config: Config) -> Result<Config> {
     let given = match &mut config.data.given {
         Some(Given::File(path)) => Some(path),
         _ => None,
@@ -38,5 +38,5 @@ pub(super) fn absolute(config: &mut Config) -> Result<()> {
     for path in [&mut config.data.path, &mut config.model.init].into_iter().flatten().chain(given) {
         *path = std::path::absolute(&*path).map_err(|e| Error::io("find", &*path, e))?;
     }
-    Ok(())
+    Ok(config)
 }

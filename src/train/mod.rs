@@ -3,28 +3,29 @@
 //! [`Trainer`] trains a [`crate::Flow`] on a [`Dataset`] and needs no files. `run` is a whole training with a run folder: settings,
 //! metrics, checkpoints, the model and pictures. Both take their steps by `training_loop`. Everything random is a function of
 //! the seed and the number of the step or epoch, so a checkpoint holds a position and no generator, and a training that was
-//! killed and resumed ends with the bits of one that was not. A training that diverges goes back by itself
-//! (`training_loop/retry.rs`), which changes none of this.
+//! killed and resumed ends with the bits of one that was not. What follows when an epoch ends, or a training diverges, is
+//! decided in `decision`, and only there.
 
 #[cfg(feature = "cli")]
 mod belongs;
-mod best;
 #[cfg(feature = "cli")]
 pub(crate) mod checkpoint;
 #[cfg(feature = "cli")]
 pub(crate) mod clock;
 mod columns;
-mod cooldown;
 mod dataset;
+mod decision;
 pub(crate) mod density;
+#[cfg(feature = "cli")]
+pub(crate) mod ending;
 mod epoch_report;
 #[cfg(feature = "cli")]
 mod figures;
 #[cfg(feature = "cli")]
 pub(crate) mod folder;
+pub(crate) mod found;
 #[cfg(feature = "cli")]
 mod inputs;
-mod kept;
 mod logs;
 #[cfg(feature = "cli")]
 pub(crate) mod manifest;
@@ -32,6 +33,7 @@ pub(crate) mod metrics;
 mod notes;
 mod order;
 pub(crate) mod profile;
+mod rate;
 #[cfg(feature = "cli")]
 pub(crate) mod run;
 mod score;
@@ -39,7 +41,7 @@ mod settings;
 mod trainer;
 mod training_loop;
 #[cfg(feature = "cli")]
-mod verdict;
+pub(crate) mod verdict;
 
 pub use dataset::{Dataset, DatasetBuilder};
 pub use epoch_report::EpochReport;
@@ -50,9 +52,9 @@ pub use training_loop::Progress;
 #[cfg(feature = "cli")]
 pub(crate) use belongs::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
-pub(crate) use kept::Kept;
+pub(crate) use decision::{CLEARLY, Kept, Retries};
 pub(crate) use score::held_out_score;
-pub(crate) use training_loop::{State, TrainingLoop};
+pub(crate) use training_loop::{BeganCycle, Diverged, State, TrainingLoop, WentBack};
 
 #[cfg(test)]
-pub(crate) use {best::Best, cooldown::Cooldown, training_loop::Retries};
+pub(crate) use {decision::BestEpoch, decision::Cooldown, training_loop::Best};

@@ -9,10 +9,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::columns::RowColumns;
+use super::found::{Drawn, Found, What};
 use crate::data::columns::quantile::quantile;
 use crate::data::columns::units::{Transform, Units};
 
-/// Something to know of some columns or rows before a density of them is believed.
+/// A [`Found`] as `data.json` has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     /// What it is.
@@ -54,14 +55,23 @@ pub(crate) enum Problem {
     Vanished,
 }
 
-impl Finding {
-    pub(super) fn new(problem: Problem, columns: Vec<String>, says: String) -> Self {
-        Self { problem, columns, says }
-    }
-
-    /// Of rows.
-    pub(super) fn of_rows(problem: Problem, says: String) -> Self {
-        Self::new(problem, Vec::new(), says)
+impl From<&Found> for Finding {
+    fn from(found: &Found) -> Self {
+        let problem = match &found.what {
+            What::FewRows(_) => Problem::FewRows,
+            What::NoneHeldOut(_) => Problem::NoneHeldOut,
+            What::LeftOut(_) => Problem::LeftOut,
+            What::Repeated(_) => Problem::RepeatedRows,
+            What::Constant(..) => Problem::Constant,
+            What::Whole(_) => Problem::WholeNumbers,
+            What::Given(..) => Problem::Collinear,
+            What::Drawn(Drawn::Robust, _) => Problem::FarValues,
+            What::Drawn(Drawn::Asinh, _) => Problem::HeavyTail,
+            What::Drawn(Drawn::Softplus, _) => Problem::FarFromBound,
+            What::Rounded(_) => Problem::Rounded,
+            What::Vanished(_) => Problem::Vanished,
+        };
+        Self { problem, columns: found.columns.clone(), says: found.to_string() }
     }
 }
 

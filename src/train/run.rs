@@ -10,26 +10,27 @@ use super::belongs::{LATER, belongs, settings_that_matter};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
 use super::dataset::{Dataset, Rows};
+use super::decision::Kept;
 use super::density;
+use super::ending::Ending;
 use super::epoch_report::EpochReport;
 use super::folder::{self, RunFolder, read_model};
 use super::inputs::{absolute, keeps_inputs};
-use super::kept::{Kept, count};
 use super::logs::LogFiles;
 use super::manifest::{self, DataFacts, Manifest};
 use super::metrics::Metrics;
 use super::training_loop::TrainingLoop;
-use super::verdict::{already_finished, worse_at_the_end};
+use super::verdict::worse_at_the_end;
 use crate::Overwrite;
-use crate::config::{Config, Given, Layers, Memory};
+use crate::config::{self, Config, Given, Layers, Memory, Resolved, Train};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::eval::density::{Density, TrainingRows};
 use crate::flow::{Flow, FlowBuilder, ModelFile};
-use crate::plan::{Plan, Spec};
+use crate::plan::Plan;
 
 use told::Remembering;
-pub(crate) use told::{Observer, Options, Outcome, Start};
+pub(crate) use told::{AlreadyFinished, Observer, Options, Outcome, Start, Told};
 
 /// Without `run.checkpoint_every`, checkpoints are this far apart: at the end of an epoch, and within one.
 const AT_EPOCH_END: Duration = Duration::from_secs(10);
@@ -40,7 +41,7 @@ const WITHIN_EPOCH: Duration = Duration::from_secs(60);
 /// # Errors
 /// Those of reading data and model, of making the folder and of training; see [`Error`].
 pub(crate) fn start(
-    mut config: Config,
+    config: Config,
     engine: &Engine,
     options: Options<'_>,
     observer: &mut dyn Observer,
@@ -49,14 +50,16 @@ pub(crate) fn start(
         RunFolder::check(out, options.overwrite)?;
         keeps_inputs(out, &config)?;
     }
-    absolute(&mut config)?;
+    // Where a run is does not belong to its settings.
+    let (out, run) = (config.run.out.clone(), config::Run { out: None, ..config.run });
+    let config = absolute(Config { run, ..config })?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;
     let data = Dataset::load(&config, init.as_ref())?;
-    let flow = model(&mut config, &data, init, engine)?;
-    let out = config.run.out.take();
+    let config = resolved(config, &data)?;
+    let flow = model(&config, &data, init, engine)?;
     let comment = format!("# All settings of this run, for hintflow {}.\n\n", env!("CARGO_PKG_VERSION"));
     let text = comment + &config.to_toml()?;
-    let steps = TrainingLoop::new(&flow, config.train.clone(), &data)?;
+    let steps = TrainingLoop::new(&flow, config.training().clone(), &data)?;
     // From here on an earlier run is gone.
     let folder = match out {
         Some(out) => RunFolder::create(&out, options.overwrite)?,
@@ -106,7 +109,7 @@ pub(crate) fn settings_of(path: &Path) -> Result<Config> {
 /// [`Error::Format`] if the checkpoint belongs to another model, other data or other settings; those of [`start`].
 pub(crate) fn resume(
     path: &Path,
-    mut config: Config,
+    config: Config,
     engine: &Engine,
     options: Options<'_>,
     observer: &mut dyn Observer,
@@ -119,17 +122,19 @@ pub(crate) fn resume(
         let state = found.as_ref().map(|(checkpoint, ..)| &checkpoint.state);
         let last = super::metrics::read(&folder.metrics()).unwrap_or_default().pop();
         let scores = last.and_then(|report| report.validation_loss.zip(report.ll));
-        let kept = state
-            .map(|state| {
-                Kept::of(state.position.epoch, state.best.as_ref(), state.cooldown, &config.train, || Ok(scores))
-            })
-            .transpose()?;
-        observer.note(&already_finished(&folder, &config, kept));
+        let kept = state.map(|state| state.course().kept(&(&config.train).into(), state.position.epoch, scores));
+        observer.told(&Told::AlreadyFinished(AlreadyFinished {
+            folder: folder.path().into(),
+            settings: folder.config(),
+            model: folder.model(),
+            epochs: config.train.epochs,
+            ending: kept.map(|kept| Ending::of(&kept, &config.train)),
+        }));
         let step = state.map_or(0, |state| state.position.step);
         let density = manifest::density(&folder.manifest());
         return Ok(Outcome { folder: path.into(), finished: true, step, last, kept, density });
     }
-    absolute(&mut config)?;
+    let config = absolute(config)?;
     // A checkpoint holds all there is to know of the model. Without one, the training begins as it did at first.
     let init = match &found {
         Some((checkpoint, file, _)) => Some(checkpoint.model().map_err(|e| Error::format(file, e.to_string()))?),
@@ -140,7 +145,7 @@ pub(crate) fn resume(
     let rows = rows.map_err(|e| gone(e, &config))?;
     if let Some((checkpoint, file, passed_over)) = &found {
         for error in passed_over {
-            observer.warning(&format!("{error}; going on from the one before it"));
+            observer.told(&Told::PassedOver(error.to_string()));
         }
         belongs(checkpoint, file, &config, &rows)?;
     }
@@ -148,26 +153,22 @@ pub(crate) fn resume(
         remember_files(path, &config)?;
     }
     let data = rows.prepare(&config, init.as_ref())?;
-    let flow = model(&mut config, &data, init, engine)?;
-    let mut steps = TrainingLoop::new(&flow, config.train.clone(), &data)?;
+    let config = resolved(config, &data)?;
+    let flow = model(&config, &data, init, engine)?;
+    let mut steps = TrainingLoop::new(&flow, config.training().clone(), &data)?;
     if let Some((checkpoint, file, _)) = &found {
         let device = Device::from(&engine.info());
         if checkpoint.about.device != device {
-            let before = &checkpoint.about.device;
-            observer.warning(&format!(
-                "the run began on {} ({}) and goes on on {} ({}): the result will differ in the last bits",
-                before.engine, before.arithmetic, device.engine, device.arithmetic
-            ));
+            observer.told(&Told::OtherDevice { before: checkpoint.about.device.clone(), now: device });
         }
         steps.restore(&checkpoint.state).map_err(|e| Error::format(file, e.to_string()))?;
     } else {
-        observer.note("there is no checkpoint yet: starting from the beginning");
+        observer.told(&Told::NoCheckpoint);
     }
     let epochs = steps.position().epoch;
     let (metrics, reports) = Metrics::reopen(&folder.metrics(), epochs)?;
     if (reports.len() as u64) < epochs {
-        observer
-            .warning(&format!("metrics.csv lacks lines up to epoch {epochs}; later epochs are written after the gap"));
+        observer.told(&Told::MetricsLack(epochs));
     }
     let metrics = metrics.with(LogFiles::open(folder.path(), &config.train.log, steps.position().step)?);
     let last = reports.last().copied();
@@ -191,53 +192,52 @@ fn gone(error: Error, config: &Config) -> Error {
 
 /// Writes down where the files of a run are now, if they have moved.
 fn remember_files(run: &Path, config: &Config) -> Result<()> {
-    let mut before = settings_of(run)?;
-    if (&before.data.path, &before.data.given) == (&config.data.path, &config.data.given) {
+    let before = settings_of(run)?;
+    let (path, given) = (&config.data.path, &config.data.given);
+    if (&before.data.path, &before.data.given) == (path, given) {
         return Ok(());
     }
-    before.data.path.clone_from(&config.data.path);
-    before.data.given.clone_from(&config.data.given);
-    let text = before.to_toml()?;
+    let data = config::Data { path: path.clone(), given: given.clone(), ..before.data };
+    let text = Config { data, ..before }.to_toml()?;
     crate::atomic::write_atomic(&folder::config_of(run), Overwrite::Yes, |file| file.write_all(text.as_bytes()))
 }
 
-/// The rows and the model that settings ask for; completes the settings that depend on the number of rows. Nothing is
-/// written and no device is used.
+/// The rows that settings ask for, and all settings of a training on them. Nothing is written and no device is used.
 ///
 /// # Errors
 /// Those of reading data and model, [`Error::Config`] if settings do not fit the data.
-pub(crate) fn plan(config: &mut Config) -> Result<(Dataset, Spec)> {
-    absolute(config)?;
+pub(crate) fn plan(config: Config) -> Result<(Dataset, Resolved)> {
+    let config = absolute(config)?;
     let init = config.model.init.as_deref().map(read_model).transpose()?;
-    let data = Dataset::load(config, init.as_ref())?;
-    let spec = complete(config, &data)?;
+    let data = Dataset::load(&config, init.as_ref())?;
+    let settings = resolved(config, &data)?;
     // Whether there can be such a model.
-    Plan::new(&spec)?;
-    Ok((data, spec))
+    Plan::new(settings.spec())?;
+    Ok((data, settings))
 }
 
-/// Completes the settings that depend on the rows; returns the model they ask for.
-fn complete(config: &mut Config, data: &Dataset) -> Result<Spec> {
-    config.train = data.resolve(&config.train, config.model.kind, config.model.coupling)?;
-    config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
+/// All settings of a training on these rows: the one place where nothing is left to choose.
+fn resolved(config: Config, data: &Dataset) -> Result<Resolved> {
+    let training = data.resolve(&config.train, config.model.kind, config.model.coupling)?;
+    let spec = config.model.spec(data.dim as u32, data.cond_dim as u32).map_err(|e| match (e, &config.data.path) {
         (Error::Config { key, what }, Some(path)) if key == "model.dim" => {
             let what = format!("the number of columns of {} {what}; choose some with data.columns", path.display());
             Error::config("data.path", what)
         }
         (other, _) => other,
-    })
+    })?;
+    Ok(Resolved::new(config, training, spec))
 }
 
-/// The model of a training on a device, new or with the weights of `init`; completes the settings.
-fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &Engine) -> Result<Flow> {
-    let spec = complete(config, data)?;
+/// The model of a training on a device, new or with the weights of `init`.
+fn model(config: &Resolved, data: &Dataset, init: Option<ModelFile>, engine: &Engine) -> Result<Flow> {
     match init {
         Some(file) => {
-            let plan = Plan::new(&spec)?.into();
+            let plan = Plan::new(config.spec())?.into();
             Flow::from_file(ModelFile { plan, x: data.x.clone(), y: data.y.clone(), ..file }, engine)
         }
         None => {
-            let builder = FlowBuilder::from_spec(spec)
+            let builder = FlowBuilder::from_spec(config.spec().clone())
                 .seed(config.train.seed)
                 .units(data.x.clone())
                 .units_of_conditions(data.y.clone());
@@ -252,7 +252,7 @@ fn model(config: &mut Config, data: &Dataset, init: Option<ModelFile>, engine: &
 
 struct Run<'a> {
     folder: RunFolder,
-    config: Config,
+    config: Resolved,
     data: &'a Dataset,
     flow: &'a Flow,
     steps: TrainingLoop<'a>,
@@ -275,18 +275,13 @@ impl Run<'_> {
             self.data.profile().write(&self.folder.data())?;
         }
         // What there is to tell of the rows has a file of its own.
-        self.data.notes.iter().for_each(|note| observer.warning(note));
-        self.data.choices.iter().for_each(|choice| observer.note(choice));
+        self.data.found.iter().for_each(|found| observer.told(&Told::Found(found.clone())));
+        self.data.chose.iter().for_each(|chose| observer.told(&Told::Chose(chose.clone())));
         let observer = &mut Remembering::new(observer, (earlier.warnings, earlier.notes));
         let train = &self.config.train;
         if train.epochs <= train.warmup_epochs && train.warmup_factor < 1.0 {
-            observer.warning(&format!(
-                "the whole training is warm-up ({}), with {} of the learning rate: take more epochs, or fewer \
-                 train.warmup_epochs ({})",
-                count(train.epochs),
-                train.warmup_factor,
-                train.warmup_epochs
-            ));
+            let Train { epochs, warmup_factor: factor, warmup_epochs, .. } = *train;
+            observer.told(&Told::AllWarmUp { epochs, factor, warmup_epochs });
         }
         observer.started(&Start {
             folder: self.folder.path(),
@@ -308,17 +303,16 @@ impl Run<'_> {
         if let Ok(true) = result {
             let skipped = self.steps.skipped();
             if skipped > 0 {
-                observer.note(&format!(
-                    "updates left out, since their gradient was not finite: {skipped} (train.clip_norm)"
-                ));
+                observer.told(&Told::LeftOut(skipped));
             }
-            kept.and_then(|kept| kept.in_words(&self.config.train)).iter().for_each(|text| observer.note(text));
+            let ending = kept.map(|kept| Ending::of(&kept, &self.config.train));
+            ending.filter(|ending| !ending.is_plain()).iter().for_each(|ending| observer.told(&Told::Ended(*ending)));
             match super::metrics::read(&self.folder.metrics()) {
                 Ok(reports) => {
-                    let text = worse_at_the_end(&reports, self.steps.cooldown(), &self.config, self.data);
-                    text.iter().for_each(|text| observer.warning(text));
+                    let worse = worse_at_the_end(&reports, self.steps.cooldown(), self.config.training(), self.data);
+                    worse.iter().for_each(|worse| observer.told(&Told::Worse(*worse)));
                 }
-                Err(error) => observer.warning(&error.to_string()),
+                Err(error) => observer.told(&Told::Failed(error.to_string())),
             }
         }
         observer.saved();
@@ -351,7 +345,7 @@ impl Run<'_> {
             // The first failure is the one to report.
             (Err(error), written) => {
                 if let Err(second) = written {
-                    observer.warning(&second.to_string());
+                    observer.told(&Told::Failed(second.to_string()));
                 }
                 Err(error)
             }
@@ -374,7 +368,7 @@ impl Run<'_> {
                 // After the epoch: only then is it known whether the training stops early.
                 observer.epoch(&report, &self.steps.progress());
                 self.tell_of_retry(observer);
-                self.steps.began_cycle().iter().for_each(|text| observer.note(text));
+                self.steps.began_cycle().iter().for_each(|cycle| observer.told(&Told::BeganCycle(*cycle)));
                 self.watch_inverse(observer)?;
             }
             let stop = self.options.stop.load(Ordering::Relaxed);
@@ -399,7 +393,7 @@ impl Run<'_> {
     }
 
     fn tell_of_retry(&mut self, observer: &mut dyn Observer) {
-        self.steps.went_back().iter().for_each(|text| observer.warning(text));
+        self.steps.retried().iter().for_each(|back| observer.told(&Told::WentBack(*back)));
     }
 
     /// Warns, once, where the backward pass of a reversible training cannot be as exact as it should be.
@@ -412,11 +406,7 @@ impl Run<'_> {
         let lost = self.steps.inverse_error()?;
         if lost > GOOD || lost.is_nan() {
             self.warned = true;
-            observer.warning(&format!(
-                "train.memory = \"reversible\" has lost digits: a row comes back from decode(encode(x)) {lost:.1e} of its size \
-                 away, so gradients may be as wrong; take train.memory = \"stored\", fewer blocks, or model.scale = \"atan\" \
-                 where it is \"exp\""
-            ));
+            observer.told(&Told::LostDigits(lost));
         }
         Ok(())
     }
@@ -434,7 +424,7 @@ impl Run<'_> {
             return None;
         }
         let density = density::held_out(self.flow, self.data, Some(training), density::SAMPLES);
-        density.map_err(|error| observer.warning(&format!("the densities could not be looked at: {error}"))).ok()
+        density.map_err(|error| observer.told(&Told::NoDensity(error.to_string()))).ok()
     }
 
     fn save(&mut self) -> Result<PathBuf> {
@@ -493,7 +483,7 @@ impl Run<'_> {
     fn pictures(&self, observer: &mut dyn Observer, kept: Option<Kept>) -> bool {
         let drawn = super::figures::write(&self.folder, &self.config, self.flow, self.data, kept);
         if let Err(error) = &drawn {
-            observer.warning(&format!("not all pictures could be drawn: {error}; to try again, resume the run"));
+            observer.told(&Told::NotDrawn(error.to_string()));
         }
         drawn.is_ok()
     }

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::dataset::Dataset;
+use super::decision::Kept;
 use super::density;
 use super::epoch_report::EpochReport;
-use super::kept::Kept;
 use super::settings::{TrainConfig, as_argument};
 use super::training_loop::{Progress, TrainingLoop};
 use crate::config::{CouplingKind, Memory};

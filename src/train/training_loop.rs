@@ -1,30 +1,26 @@
 //! Single training steps on a model: no files, no clock but for the rate that is shown.
 
 mod averages;
-mod cycle;
-mod retry;
+mod go_back;
 mod state;
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::best::Best;
-use super::cooldown::{Cooldown, end, is_over};
 use super::dataset::Dataset;
+use super::decision::{Cooldown, Course, Ended, Kept, Next, Rules};
 use super::epoch_report::EpochReport;
-use super::kept::Kept;
-use super::order;
 use super::score::held_out_score;
-use crate::config::{Keep, Train};
+use super::{order, rate};
+use crate::config::Training;
 use crate::engine::{ProgramId, Skips, StepJob, Values};
 use crate::error::{Error, Result};
 use crate::flow::{Flow, Losses, half_square, programs};
 use crate::kernel::dropout::Dropout;
-use crate::optim::{Adam, Schedule};
+use crate::optim::Adam;
 use crate::plan::Kind;
-pub(crate) use cycle::CLEARLY;
-pub(crate) use retry::Retries;
-pub(crate) use state::{Position, State};
+pub(crate) use go_back::{BeganCycle, Diverged, WentBack};
+pub(crate) use state::{Best, Position, State};
 
 /// The loss is read back once in this many batches, and at the end of an epoch: reading waits for the device.
 const READ_EVERY: u64 = 10;
@@ -59,11 +55,11 @@ pub struct Progress {
 pub(crate) struct TrainingLoop<'a> {
     flow: &'a Flow,
     data: &'a Dataset,
-    settings: Train,
+    settings: Training,
+    rules: Rules,
     adam: Adam,
-    schedule: Schedule,
     program: ProgramId,
-    /// That of the first epochs, up to [`Train::way_back_from`].
+    /// That of the first epochs, up to [`crate::config::Train::way_back_from`].
     first_program: ProgramId,
     batch: u64,
     batches: u64,
@@ -74,18 +70,19 @@ pub(crate) struct TrainingLoop<'a> {
     losses: u64,
     /// The least of these losses.
     least_loss: f64,
-    best: Option<Best>,
-    cooldown: Option<Cooldown>,
-    retries: Retries,
+    /// What was decided so far.
+    course: Course,
+    /// The weight arena after the best epoch; empty where the training goes back to it never ([`crate::config::Train::goes_back`]).
+    best: Vec<f32>,
     /// The model to go back to where there is no best one: that of the last epoch, or of the beginning. Empty where
     /// nothing goes back to it.
     good: Vec<f32>,
     /// The epoch of that model, counted from 1.
     good_epoch: u64,
     /// What there is to tell of the last retry.
-    went_back: Option<String>,
+    went_back: Option<WentBack>,
     /// What there is to tell of the last cycle that began.
-    began_cycle: Option<String>,
+    began_cycle: Option<BeganCycle>,
     /// Updates left out, as far as was read.
     skips: Skips,
     finished: bool,
@@ -107,10 +104,8 @@ impl<'a> TrainingLoop<'a> {
     /// # Errors
     /// [`Error::Shape`] if the data does not fit the model, [`Error::NotFinite`] if a weight is no number,
     /// [`Error::OutOfMemory`] if the device cannot hold both.
-    pub(crate) fn new(flow: &'a Flow, settings: Train, data: &'a Dataset) -> Result<Self> {
-        let (Some(batch), Some(batches)) = (settings.batch, settings.batches_per_epoch) else {
-            unreachable!("`Dataset::resolve` sets both")
-        };
+    pub(crate) fn new(flow: &'a Flow, settings: Training, data: &'a Dataset) -> Result<Self> {
+        let (batch, batches) = (settings.batch(), settings.batches());
         let spec = flow.spec();
         let columns =
             [("columns of the training data", spec.dim, data.dim), ("conditions", spec.cond_dim, data.cond_dim)];
@@ -135,8 +130,8 @@ impl<'a> TrainingLoop<'a> {
         let mut trainer = Self {
             flow,
             data,
+            rules: Rules::from(&*settings),
             adam: settings.adam(),
-            schedule: settings.schedule(),
             settings,
             program,
             first_program,
@@ -147,9 +142,8 @@ impl<'a> TrainingLoop<'a> {
             loss_sum: 0.0,
             losses: 0,
             least_loss: f64::INFINITY,
-            best: None,
-            cooldown: None,
-            retries: Retries::default(),
+            course: Course::default(),
+            best: Vec::new(),
             good: Vec::new(),
             good_epoch: 0,
             went_back: None,
@@ -187,32 +181,25 @@ impl<'a> TrainingLoop<'a> {
 
     /// The cool-down that has begun, where one has.
     pub(crate) fn cooldown(&self) -> Option<Cooldown> {
-        self.cooldown
+        self.course.cooldown
     }
 
     /// Whether the training is over: all epochs are done, no epoch was better on the held-out rows for
     /// `train.patience` epochs and it has cooled down, or [`TrainingLoop::finish`] was called.
     pub(crate) fn is_done(&self) -> bool {
-        self.finished || is_over(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings)
+        self.finished || self.course.is_over(&self.rules, self.position.epoch)
     }
 
     /// The learning rate of the next step; where the epoch's are done, of its last.
     fn rate(&self) -> f64 {
         let Position { epoch, batch, .. } = self.position;
-        let batch = batch.min(self.batches - 1);
-        let rate = match self.cooldown {
-            Some(cooldown) => cooldown.rate(&self.schedule, &self.settings, epoch, batch as f64 / self.batches as f64),
-            None => self.schedule.rate_of_step(epoch, batch, self.batches),
-        };
-        rate * self.retries.factor()
+        rate::of_step(&self.course, &self.rules, epoch, batch.min(self.batches - 1), self.batches)
     }
 
     /// Updates since Adam's moments were zero. Its bias correction counts these, and not those before a cycle, a cool-down or
     /// a retry.
     fn updates(&self) -> u64 {
-        let start =
-            self.cooldown.map_or_else(|| self.schedule.start_of(self.position.epoch), |cooldown| cooldown.start);
-        self.position.step - (start * self.batches).max(self.retries.step)
+        self.position.step - self.course.begun(&self.rules, self.position.epoch, self.batches)
     }
 
     /// Whether all batches of the epoch are done, so that [`TrainingLoop::finish_epoch`] is due.
@@ -250,7 +237,7 @@ impl<'a> TrainingLoop<'a> {
             dropout: Dropout::parts(self.settings.dropout.unwrap_or(0.0) as f32),
             seed: self.settings.seed,
             step: step as u32,
-            adam: self.relaxed().step(self.rate(), self.updates() + 1),
+            adam: rate::relaxed(self.adam, &self.course, &self.rules, epoch).step(self.rate(), self.updates() + 1),
         };
         let order = (self.ordered != Some(epoch)).then(|| {
             let count = (self.batches * self.batch) as usize;
@@ -298,49 +285,46 @@ impl<'a> TrainingLoop<'a> {
         Ok(!harmless)
     }
 
-    /// Scores the held-out rows and ends the epoch. Remembers the model where it is the best so far and the training
-    /// may go back to it, and goes back where patience is lost and the training is to cool down, or where the loss has
-    /// exploded and there are retries left.
+    /// Scores the held-out rows, ends the epoch, and does what [`Course::after`] says of it: remembers the model where it is
+    /// the best so far and the training may go back to it; goes back where the model is destroyed, where patience is lost
+    /// and the training is to cool down, or where a further cycle begins.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`].
+    /// [`Error::Diverged`] if there is no model to go back to, [`Error::DeviceLost`].
     pub(crate) fn finish_epoch(&mut self) -> Result<EpochReport> {
-        let test = self.score()?;
-        if let Some((test_loss, ll)) = test
-            && self.is_best(test_loss)
-        {
-            let weights = match self.settings.goes_back() {
-                true => self.model()?,
-                false => Vec::new(),
-            };
-            self.best = Some(Best { epoch: self.position.epoch + 1, test_loss, ll, weights });
-        }
+        let score = self.score()?;
+        let Position { epoch, step, .. } = self.position;
         let report = EpochReport {
-            epoch: self.position.epoch + 1,
-            step: self.position.step,
+            epoch: epoch + 1,
+            step,
             train_loss: self.loss_sum / self.losses as f64,
-            validation_loss: test.map(|(loss, _)| loss),
-            ll: test.map(|(_, ll)| ll).filter(|_| self.flow.spec().kind.has_density()),
+            validation_loss: score.map(|(loss, _)| loss),
+            ll: score.map(|(_, ll)| ll).filter(|_| self.flow.spec().kind.has_density()),
             learning_rate: self.rate(),
             rows_per_s: self.rows_per_s(),
         };
-        let exploded = self.has_exploded(report.validation_loss);
+        let columns = self.data.row_columns();
+        let mut course = self.course;
+        let least_loss = self.least_loss;
+        let turn = course.after(&self.rules, &Ended { epoch: epoch + 1, step, score, least_loss, columns });
         let loss = report.validation_loss.unwrap_or(f64::NAN);
-        if exploded && self.best.is_none() && !self.may_retry() {
+        if turn.next == Next::Fails {
             return Err(self.diverged(loss as f32));
         }
+        if turn.is_best {
+            self.best = if self.rules.goes_back { self.model()? } else { Vec::new() };
+        }
+        self.course = course;
         self.position.epoch += 1;
         self.begin_epoch();
-        if exploded && self.may_retry() {
-            self.go_back(&format!("the loss of the held-out rows became {loss:.4} in epoch {}", report.epoch))?;
+        if let Some(good) = turn.retry {
+            self.go_back(good, Diverged::InEpoch(loss, report.epoch))?;
         }
-        if let Some(due) = Cooldown::due(self.cooldown, self.best.as_ref(), self.position.epoch, &self.settings) {
-            self.cooldown = Some(due);
-            if let Some(best) = &self.best {
-                self.begin_from(&best.weights)?;
-            }
+        match turn.next {
+            Next::CoolDown(_) => self.begin_from(&self.best)?,
+            Next::Cycle(cycle, best) => self.begin_cycle(cycle, best)?,
+            Next::Epoch | Next::Over | Next::Fails => {}
         }
-        self.begin_cycle()?;
         self.remember()?;
         Ok(report)
     }
@@ -374,9 +358,10 @@ impl<'a> TrainingLoop<'a> {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub(crate) fn finish(&mut self) -> Result<Kept> {
-        let kept = Kept::of(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings, || self.score())?;
-        match self.best.as_ref().filter(|_| self.settings.keep == Keep::Best) {
-            Some(best) => self.flow.with_session(|session| session.write(Values::Weights, &best.weights))?,
+        let leaves = self.course.leaves(&self.rules);
+        let last = if leaves.is_some() { None } else { self.score()? };
+        match leaves {
+            Some(_) => self.flow.with_session(|session| session.write(Values::Weights, &self.best))?,
             None if self.averages() => {
                 let model = self.model()?;
                 self.flow.with_session(|session| session.write(Values::Weights, &model))?;
@@ -384,7 +369,7 @@ impl<'a> TrainingLoop<'a> {
             None => {}
         }
         self.finished = true;
-        Ok(kept)
+        Ok(self.course.kept(&self.rules, self.position.epoch, last))
     }
 
     /// Of the model, so of the averaged weights with `train.average`: mean loss of the held-out rows, and their LL: mean
@@ -430,7 +415,7 @@ impl<'a> TrainingLoop<'a> {
 
     /// Where the training is, for people. Right after an epoch the rate is still that of the epoch.
     pub(crate) fn progress(&self) -> Progress {
-        let epochs = end(self.position.epoch, self.best.as_ref(), self.cooldown, &self.settings);
+        let epochs = self.course.end(&self.rules, self.position.epoch);
         let steps = epochs * self.batches;
         let rate = self.rows_per_s();
         Progress {

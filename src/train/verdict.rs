@@ -1,19 +1,26 @@
 //! What the course of a finished training says: unstable, overfitted, or nothing to tell.
 
-use super::cooldown::Cooldown;
 use super::dataset::Dataset;
+use super::decision::Cooldown;
 use super::epoch_report::EpochReport;
-use super::folder::RunFolder;
-use super::kept::{Kept, count};
-use crate::config::{Config, Keep};
+use crate::config::{Keep, Training};
 
-/// What to tell where the end of a training is worse than what came before it.
+/// The end of a training is worse than what came before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Worse {
+    /// The training loss was this in this epoch, and rose to this.
+    Unstable { epoch: u64, loss: f64, end: f64 },
+    /// The held-out rows had this LL after this epoch, and this one at the end.
+    Overfitted { epoch: u64, ll: f64, end: f64 },
+}
+
+/// Whether the end of a training is worse than what came before it.
 pub(super) fn worse_at_the_end(
     reports: &[EpochReport],
     cooldown: Option<Cooldown>,
-    config: &Config,
+    settings: &Training,
     data: &Dataset,
-) -> Option<String> {
+) -> Option<Worse> {
     /// Differences per column that are too little to speak of.
     const SLIGHT: f64 = 0.02;
     /// Most epochs that count as the end: a training that became unstable stays so in all of them, where one huge row
@@ -29,19 +36,16 @@ pub(super) fn worse_at_the_end(
     let last = reports.last()?;
 
     let best = reports.iter().min_by(|a, b| a.train_loss.total_cmp(&b.train_loss))?;
-    let (batch, batches) = (config.train.batch.unwrap_or(1), config.train.batches_per_epoch.unwrap_or(1));
+    let (batch, batches) = (settings.batch(), settings.batches());
     // The loss of one batch in ten is read, and the best of many epochs is a lucky one.
     let noise = 5.0 * error_of((batch * (batches / 10).max(1)) as f64);
     let end = &reports[reports.len() - (reports.len() / LAST).clamp(1, LAST)..];
     let end = end.iter().map(|r| r.train_loss).fold(f64::INFINITY, f64::min);
     if (end - best.train_loss) / columns > noise.max(SLIGHT) {
-        return Some(format!(
-            "training became unstable: the training loss was {:.4} in epoch {} and is {end:.4} at the end; lower train.lr",
-            best.train_loss, best.epoch
-        ));
+        return Some(Worse::Unstable { epoch: best.epoch, loss: best.train_loss, end });
     }
 
-    if config.train.keep == Keep::Best {
+    if settings.keep == Keep::Best {
         // What came after the best epoch is no part of the model.
         return None;
     }
@@ -51,38 +55,17 @@ pub(super) fn worse_at_the_end(
         .max_by(|a, b| a.ll.unwrap_or(f64::NAN).total_cmp(&b.ll.unwrap_or(f64::NAN)))?;
     let (best_ll, last_ll) = (best.ll?, last.ll?);
     let noise = 2.0 * error_of(data.test_rows() as f64);
-    (best_ll - last_ll > noise.max(SLIGHT)).then(|| {
-        format!(
-            "held-out rows were scored better after epoch {} (LL {best_ll:.4}) than at the end (LL {last_ll:.4}): the model \
-             fits the training rows too closely; keep the best epoch's model with train.keep = \"best\", or take a smaller width",
-            best.epoch
-        )
+    (best_ll - last_ll > noise.max(SLIGHT)).then_some(Worse::Overfitted {
+        epoch: best.epoch,
+        ll: best_ll,
+        end: last_ll,
     })
-}
-
-/// What is said of a run that has nothing left to do.
-pub(super) fn already_finished(folder: &RunFolder, config: &Config, kept: Option<Kept>) -> String {
-    let (path, model) = (folder.path().display(), folder.model());
-    let anew = format!("start a new run with --init {}", model.display());
-    let early = kept.filter(|kept| kept.stopped_early);
-    match early.and_then(|kept| kept.in_words(&config.train)) {
-        Some(text) if early.is_some_and(|kept| kept.cooldown.is_some()) => {
-            format!("{path} is finished: {text}. To train on, {anew}")
-        }
-        Some(text) => format!(
-            "{path} is finished: {text}. To train on, raise train.patience in {} (0: never stop) and resume again, or {anew}",
-            folder.config().display()
-        ),
-        _ => format!(
-            "{path} is finished: it has trained {}, all of train.epochs. To train on, {anew}",
-            count(config.train.epochs)
-        ),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::config::preset::for_affine_tables;
     use crate::data::Table;
 
@@ -94,7 +77,7 @@ mod tests {
     }
 
     /// What is told of a course: training loss and LL of each epoch.
-    fn told(config: &Config, test_rows: usize, cooldown: Option<Cooldown>, course: &[(f64, f64)]) -> String {
+    fn told(config: &Config, test_rows: usize, cooldown: Option<Cooldown>, course: &[(f64, f64)]) -> Option<Worse> {
         let table = |rows| Table::new(vec![], 2, (0..2 * rows).map(|v| (v as f32).sin()).collect()).unwrap();
         let data = Dataset::from_tables(config, "t", table(5000), Some(table(test_rows))).unwrap();
         let report = |(i, &(train_loss, ll)): (usize, &(f64, f64))| EpochReport {
@@ -107,7 +90,8 @@ mod tests {
             rows_per_s: 1.0,
         };
         let reports: Vec<_> = course.iter().enumerate().map(report).collect();
-        worse_at_the_end(&reports, cooldown, config, &data).unwrap_or_default()
+        let settings = data.resolve(&config.train, config.model.kind, config.model.coupling).unwrap();
+        worse_at_the_end(&reports, cooldown, &settings, &data)
     }
 
     #[test]
@@ -116,17 +100,21 @@ mod tests {
         let cooldown = Some(Cooldown { start: 4, from: 2 });
         // Epochs 3 and 4 fit the training rows ever more closely; the cool-down begins again from epoch 2.
         let course = [(3.0, -1.5), (2.0, -1.0), (1.0, -1.4), (0.5, -3.0), (1.9, -0.99)];
-        assert!(told(&config, 500, None, &course).contains("unstable"));
-        assert_eq!(told(&config, 500, cooldown, &course), "");
+        assert!(matches!(told(&config, 500, None, &course), Some(Worse::Unstable { .. })));
+        assert_eq!(told(&config, 500, cooldown, &course), None);
         let lucky = [(3.0, -1.5), (2.0, -1.0), (1.9, -0.5), (1.9, -1.2), (1.9, -0.99)];
-        assert!(told(&config, 500, None, &lucky).contains("after epoch 3"));
-        assert_eq!(told(&config, 500, cooldown, &lucky), "");
+        assert!(matches!(told(&config, 500, None, &lucky), Some(Worse::Overfitted { epoch: 3, .. })));
+        assert_eq!(told(&config, 500, cooldown, &lucky), None);
         // What the cool-down does counts, and so does the epoch that it went back to.
         let cooled = |last| [(3.0, -1.5), (2.0, -1.0), (1.0, -1.4), (0.5, -3.0), last];
-        assert!(told(&config, 500, cooldown, &cooled((2.8, -1.0))).contains("2.0000 in epoch 2"));
-        assert!(told(&config, 500, cooldown, &cooled((1.5, -1.2))).contains("after epoch 2"));
+        assert_eq!(
+            told(&config, 500, cooldown, &cooled((2.8, -1.0))),
+            Some(Worse::Unstable { epoch: 2, loss: 2.0, end: 2.8 })
+        );
+        let overfitted = told(&config, 500, cooldown, &cooled((1.5, -1.2)));
+        assert_eq!(overfitted, Some(Worse::Overfitted { epoch: 2, ll: -1.0, end: -1.2 }));
         config.train.keep = Keep::Best;
-        assert_eq!(told(&config, 500, cooldown, &course), "");
+        assert_eq!(told(&config, 500, cooldown, &course), None);
     }
 
     #[test]
@@ -137,9 +125,10 @@ mod tests {
         for huge in [12, 26, 29] {
             course[huge].0 = 1e6;
         }
-        assert_eq!(told(&config, 500, None, &course), "");
+        assert_eq!(told(&config, 500, None, &course), None);
         course[25..].iter_mut().for_each(|(loss, _)| *loss = 2.5);
-        assert!(told(&config, 500, None, &course).contains("1.9000 in epoch 21 and is 2.5000 at the end"));
+        let unstable = Worse::Unstable { epoch: 21, loss: 1.9, end: 2.5 };
+        assert_eq!(told(&config, 500, None, &course), Some(unstable));
     }
 
     #[test]
@@ -147,14 +136,14 @@ mod tests {
         let mut config = settings();
         let told = |config: &Config, test_rows, course: [(f64, f64); 3]| told(config, test_rows, None, &course);
         let overfitted = [(3.0, -1.5), (2.0, -1.0), (1.5, -1.2)];
-        assert!(told(&config, 500, overfitted).contains("after epoch 2 (LL -1.0000)"));
-        assert_eq!(told(&config, 5, overfitted), "", "noise of five rows");
-        assert_eq!(told(&config, 500, [(3.0, -1.5), (2.0, -1.0), (1.5, -1.01)]), "");
+        assert_eq!(told(&config, 500, overfitted), Some(Worse::Overfitted { epoch: 2, ll: -1.0, end: -1.2 }));
+        assert_eq!(told(&config, 5, overfitted), None, "noise of five rows");
+        assert_eq!(told(&config, 500, [(3.0, -1.5), (2.0, -1.0), (1.5, -1.01)]), None);
         config.train.keep = Keep::Best;
-        assert_eq!(told(&config, 500, overfitted), "", "the model is that of epoch 2");
+        assert_eq!(told(&config, 500, overfitted), None, "the model is that of epoch 2");
         let unstable = told(&config, 500, [(3.0, -1.5), (2.0, -1.0), (2.8, -1.4)]);
-        assert!(unstable.contains("unstable") && unstable.contains("train.lr"), "{unstable}");
+        assert_eq!(unstable, Some(Worse::Unstable { epoch: 2, loss: 2.0, end: 2.8 }));
         config.train.batch = Some(2);
-        assert_eq!(told(&config, 5, [(3.0, -1.0), (2.0, -1.0), (2.8, -1.0)]), "", "noise of two rows");
+        assert_eq!(told(&config, 5, [(3.0, -1.0), (2.0, -1.0), (2.8, -1.0)]), None, "noise of two rows");
     }
 }

@@ -75,13 +75,13 @@ impl Facts {
         if let Err(error) = &config {
             // The reason names the file, or the key in it.
             let says = format!(
-                "{} cannot be understood ({error}): restore it from a copy, as the run cannot be resumed without it",
+                "the file {} cannot be understood ({error}): restore it from a copy, as the run cannot be resumed without it",
                 settings.display()
             );
             damage.push(Damage { file: settings.clone(), says });
         }
         let mut told = |path: &Path, why: &str, lacks: &str, remedy: &str| {
-            let says = format!("{} is damaged ({why}), so that {lacks}: {remedy}", path.display());
+            let says = format!("the file {} is damaged ({why}), so that {lacks}: {remedy}", path.display());
             damage.push(Damage { file: path.into(), says });
         };
         let path = manifest_of(run);

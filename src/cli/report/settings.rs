@@ -8,10 +8,7 @@ use super::facts::{Facts, quoted};
 pub(super) fn write(facts: &Facts, html: &mut Html) {
     html.part("Settings");
     let differences = match &facts.config {
-        Ok(config) => {
-            let complete = |config: &mut _| folder::complete(&facts.run, config);
-            config.beside_defaults(complete).map_err(|e| e.to_string())
-        }
+        Ok(config) => config.beside_defaults(folder::known_rows(&facts.run)).map_err(|e| e.to_string()),
         Err(error) => Err(error.clone()),
     };
     match differences {

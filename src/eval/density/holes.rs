@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Distances between neighbours that a hole is compared with, on either side.
-const NEAR: usize = 5;
-/// A hole is wider than those by ln n and this much: of smooth densities one in e^5 columns has such a gap by chance.
-const WIDER: f64 = 5.0;
+const NEAR: usize = 20;
+/// A hole is wider than those by ln n and this much: of smooth densities few columns in 1,000 have such a gap by chance.
+const WIDER: f64 = 7.0;
 /// A column of so few different values has nothing between any of them.
 const FEW: usize = 20;
 /// The widest are kept.

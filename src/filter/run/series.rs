@@ -52,7 +52,10 @@ impl Series {
             return Ok(());
         }
         Err(match &self.files {
-            Some(files) => Error::format(&files[file], format!("has {got} {what}; there are {expected} {of}")),
+            Some(files) => {
+                let what = if got == 1 { what.trim_end_matches('s') } else { what };
+                Error::format(&files[file], format!("has {got} {what}; there are {expected} {of}"))
+            }
             None => Error::Shape { what: of.into(), expected, got },
         })
     }

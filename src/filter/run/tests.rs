@@ -211,7 +211,7 @@ fn states_outside_of_their_bounds_are_refused() {
     for method in [Method::ensemble_kalman(150), small()] {
         let place = tempfile::tempdir().unwrap();
         let out = place.path().join("run");
-        let rows = "yes 0.5,0.5 | head -n 6; yes -0.25,0.5 | head -n $((HINTFLOW_ROWS - 6))";
+        let rows = "yes 0.5,0.5 | head -n 6; yes -- -0.25,0.5 | head -n $((HINTFLOW_ROWS - 6))";
         let broken = Broken::new(place.path(), rows, Some(0.0));
         let settings = broken.settings(&method);
         // Before anything is written.

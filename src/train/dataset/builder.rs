@@ -1,6 +1,6 @@
 //! A data set from rows in memory.
 
-use super::{Dataset, Finding, RowColumns, Rows};
+use super::{Dataset, Found, Judged, RowColumns, Rows, What};
 use crate::config::Model;
 use crate::config::preset::{for_inn_tables, for_tables};
 use crate::counted::counted;
@@ -231,7 +231,7 @@ impl DatasetBuilder {
         let Ok(rows) = u32::try_from(count) else {
             return Err(Error::argument("x", "has 2^32 rows or more"));
         };
-        let mut findings: Vec<Finding> = super::notes::of_rounding(&all);
+        let mut found = super::notes::of_rounding(&all);
         let columns = RowColumns::in_memory(&self.y.names, &self.x.names, [cond_dim, dim], all.file_numbers());
         let coarse = all.coarse().to_vec();
         let mut config = for_tables();
@@ -251,7 +251,7 @@ impl DatasetBuilder {
             None => {
                 let held_out = super::count_held_out(rows, self.share);
                 if held_out == 0 && self.share > 0.0 {
-                    findings.push(super::none_held_out("there is no validation loss"));
+                    found.push(Found::of_rows(What::NoneHeldOut(Judged::Validation)));
                 }
                 let chosen = super::held_out_rows(rows, held_out, self.seed);
                 let (train, test) = super::split(all, rows, held_out, &chosen)?;
@@ -263,7 +263,7 @@ impl DatasetBuilder {
         settings.extend(self.x.settings("x")?);
         let said = [&self.y.settings, &self.x.settings].iter().any(|settings| !settings.is_empty());
         let name = "rows".into();
-        let rows = Rows { name, columns, coarse, train, test, held_out, split, findings, ..Rows::default() };
+        let rows = Rows { name, columns, coarse, train, test, held_out, split, found, ..Rows::default() };
         rows.prepare_with(&config, if said { settings } else { Vec::new() }, self.columns_of.as_ref(), self.gains)
     }
 

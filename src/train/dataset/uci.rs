@@ -1,6 +1,6 @@
 //! Rows of a UCI data set: its training part, scored on its test part. They are normalised already.
 
-use super::{Finding, Problem, RowColumns, Rows};
+use super::{Found, RowColumns, Rows, What};
 use crate::config::{Config, Preset};
 use crate::counted::counted;
 use crate::data::uci::Parts;
@@ -25,6 +25,6 @@ pub(super) fn rows(config: &Config, preset: Preset) -> Result<Rows> {
     }
     let columns = RowColumns::simulated(Vec::new(), columns);
     let (name, train) = (preset.name().into(), train.into());
-    let findings = notes.into_iter().map(|says| Finding::of_rows(Problem::LeftOut, says)).collect();
-    Ok(Rows { name, columns, train, test, findings, ..Rows::default() })
+    let found = notes.into_iter().map(|says| Found::of_rows(What::LeftOut(says))).collect();
+    Ok(Rows { name, columns, train, test, found, ..Rows::default() })
 }

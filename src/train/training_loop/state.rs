@@ -2,15 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TrainingLoop;
 use super::averages::averaged;
-use super::{Retries, TrainingLoop};
 use crate::config::Train;
 use crate::counted::counted;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
-use crate::train::best::Best;
-use crate::train::cooldown::{Cooldown, is_over};
-use crate::train::kept::count;
+use crate::train::decision::{BestEpoch, Cooldown, Course, Retries};
 
 /// How far a training has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +20,19 @@ pub(crate) struct Position {
     pub batch: u64,
     /// Steps done since the beginning of the training.
     pub step: u64,
+}
+
+/// The best epoch so far, and its model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Best {
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    /// Mean loss of the held-out rows after it, in the units of the networks.
+    pub test_loss: f64,
+    /// Their LL, as in [`crate::train::EpochReport::ll`].
+    pub ll: f64,
+    /// The weight arena after it; empty where neither the end nor a cool-down goes back to it ([`Train::goes_back`]).
+    pub weights: Vec<f32>,
 }
 
 /// Everything that a training goes on from. With the settings and the data it determines all that follows.
@@ -56,9 +67,15 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// What was decided so far.
+    pub(in crate::train) fn course(&self) -> Course {
+        let best = self.best.as_ref().map(|&Best { epoch, test_loss, ll, .. }| BestEpoch { epoch, test_loss, ll });
+        Course { best, cooldown: self.cooldown, retries: self.retries }
+    }
+
     /// Whether nothing is left to do, as [`TrainingLoop::is_done`] has it.
     pub(in crate::train) fn is_done(&self, settings: &Train) -> bool {
-        is_over(self.position.epoch, self.best.as_ref(), self.cooldown, settings)
+        self.course().is_over(&settings.into(), self.position.epoch)
     }
 
     /// The weight arena of the present model: with the averages where there are any.
@@ -75,6 +92,9 @@ impl TrainingLoop<'_> {
     /// [`Error::DeviceLost`].
     pub(crate) fn state(&self) -> Result<State> {
         let read = |values| self.flow.with_session(|session| session.read(values));
+        let Course { best, cooldown, retries } = self.course;
+        let best =
+            best.map(|BestEpoch { epoch, test_loss, ll }| Best { epoch, test_loss, ll, weights: self.best.clone() });
         let state = State {
             weights: read(Values::Weights)?,
             first_moments: read(Values::FirstMoments)?,
@@ -84,9 +104,9 @@ impl TrainingLoop<'_> {
             loss_sum: self.loss_sum,
             losses: self.losses,
             least_loss: self.least_loss,
-            best: self.best.clone(),
-            cooldown: self.cooldown,
-            retries: self.retries,
+            best,
+            cooldown,
+            retries,
             good: self.good.clone(),
             skips: self.flow.with_session(|session| session.skips())?,
         };
@@ -109,7 +129,7 @@ impl TrainingLoop<'_> {
                 return Err(Error::Shape { what: "weights of the best epoch".into(), expected, got });
             }
             if best.epoch > state.position.epoch {
-                let what = format!("epoch {} is the best of {}", best.epoch, count(state.position.epoch));
+                let what = format!("epoch {} is the best of {}", best.epoch, counted(state.position.epoch, "epoch"));
                 return Err(Error::config("train.epochs", what));
             }
         }
@@ -118,7 +138,7 @@ impl TrainingLoop<'_> {
         {
             let what = format!(
                 "a cool-down from epoch {from} after {} cannot be when {} are done",
-                count(start),
+                counted(start, "epoch"),
                 state.position.epoch
             );
             return Err(Error::config("train.cooldown", what));
@@ -141,7 +161,7 @@ impl TrainingLoop<'_> {
         if reached != Some(step) || epoch > self.settings.epochs || batch >= self.batches {
             let what = format!(
                 "step {step} is not batch {batch} after {} of {}",
-                count(epoch),
+                counted(epoch, "epoch"),
                 counted(self.batches, "batch")
             );
             return Err(Error::config("train.batches_per_epoch", what));
@@ -162,9 +182,9 @@ impl TrainingLoop<'_> {
         })?;
         self.position = state.position;
         (self.loss_sum, self.losses, self.least_loss) = (state.loss_sum, state.losses, state.least_loss);
-        self.best = state.best.clone();
-        self.cooldown = state.cooldown;
-        (self.retries, self.skips) = (state.retries, state.skips);
+        self.course = state.course();
+        self.best = state.best.as_ref().map(|best| best.weights.clone()).unwrap_or_default();
+        self.skips = state.skips;
         (self.went_back, self.began_cycle) = (None, None);
         self.remember()?;
         if !state.good.is_empty() {

@@ -40,7 +40,7 @@ fn tables_of_numpy_are_read() {
     assert!(error.contains("`# 1` is not a number"), "a row that is a comment: {error}");
     assert_eq!(plainly("#,b\n3,4\n").unwrap().columns, ["#", "b"]);
     let error = message("1 2\n3 4\n5\n");
-    assert!(error.contains("line 3") && error.contains("1 cells"), "{error}");
+    assert!(error.contains("line 3") && error.contains("1 cell where 2 are expected"), "{error}");
 }
 
 #[test]
