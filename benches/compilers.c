@@ -1,10 +1,10 @@
 // Compiles SPIR-V compute shaders on the first Vulkan device and prints what its compiler says of each:
 //
-//   compilers FILE.spv ...
+//   compilers [--assembly DIR] FILE.spv ...
 //
 // A line per file, fields with tabs between: file, threads of a workgroup, threads of a subgroup, then `name=value` for
-// every number of VK_KHR_pipeline_executable_properties. The first line is the device and its driver, after `#`. It
-// makes pipelines and runs nothing, so a driver without any hardware will do (RADV's null device). Shaders are those
+// every number of VK_KHR_pipeline_executable_properties; and FILE.s in DIR, the assembly. The first line is the device and
+// its driver, after `#`. It makes pipelines and runs nothing, so a driver without any hardware will do (RADV's null device). Shaders are those
 // of hintflow: entry point `main`, storage buffers in descriptor set 0, up to 128 bytes of push constants.
 #include <stdint.h>
 #include <stdio.h>
@@ -121,7 +121,8 @@ static VkPipeline compile(VkDevice device, const Shader *shader, const char *pat
     check(vkCreateShaderModule(device, &module_info, NULL, &module), path);
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR,
+        .flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+            VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR,
         .stage = {
             .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
             .stage = VK_SHADER_STAGE_COMPUTE_BIT,
@@ -161,7 +162,41 @@ static void print_statistics(VkDevice device, VkPipeline pipeline) {
     free(statistics);
 }
 
+// The last of a compiler's representations that is text: assembly.
+static void write_assembly(VkDevice device, VkPipeline pipeline, const char *folder, const char *name) {
+    PFN_vkGetPipelineExecutableInternalRepresentationsKHR texts_of =
+        (PFN_vkGetPipelineExecutableInternalRepresentationsKHR)vkGetDeviceProcAddr(
+            device, "vkGetPipelineExecutableInternalRepresentationsKHR");
+    VkPipelineExecutableInfoKHR executable = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, .pipeline = pipeline};
+    uint32_t count = 0;
+    check(texts_of(device, &executable, &count, NULL), "representations");
+    VkPipelineExecutableInternalRepresentationKHR *texts = some(count, sizeof *texts);
+    for (uint32_t i = 0; i < count; i++) {
+        texts[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR;
+    }
+    // Once for the lengths, once for the texts.
+    check(texts_of(device, &executable, &count, texts), "representations");
+    for (uint32_t i = 0; i < count; i++) texts[i].pData = some(texts[i].dataSize, 1);
+    check(texts_of(device, &executable, &count, texts), "representations");
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s.s", folder, name) >= (int)sizeof path) exit(1);
+    FILE *file = fopen(path, "w");
+    if (!file || count == 0 || !texts[count - 1].isText || fputs(texts[count - 1].pData, file) < 0 || fclose(file)) {
+        fprintf(stderr, "%s: there is no assembly, or it cannot be written\n", path);
+        exit(1);
+    }
+    for (uint32_t i = 0; i < count; i++) free(texts[i].pData);
+    free(texts);
+}
+
 int main(int count, char **paths) {
+    const char *folder = NULL;
+    if (count > 2 && !strcmp(paths[1], "--assembly")) {
+        folder = paths[2];
+        paths += 2;
+        count -= 2;
+    }
     VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_3};
     VkInstanceCreateInfo instance_info = {
@@ -184,9 +219,10 @@ int main(int count, char **paths) {
     for (int i = 1; i < count; i++) {
         Shader shader = read_shader(paths[i]);
         VkPipeline pipeline = compile(device, &shader, paths[i]);
-        const char *slash = strrchr(paths[i], '/');
-        printf("%s\t%u", slash ? slash + 1 : paths[i], shader.threads);
+        const char *slash = strrchr(paths[i], '/'), *name = slash ? slash + 1 : paths[i];
+        printf("%s\t%u", name, shader.threads);
         print_statistics(device, pipeline);
+        if (folder) write_assembly(device, pipeline, folder, name);
         printf("\n");
         fflush(stdout);
         vkDestroyPipeline(device, pipeline, NULL);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What AMD's compiler in Mesa (RADV, ACO) makes of the kernels, on a machine without a GPU: registers, spills, scratch,
-# workgroup memory, waves and its own estimates of time. Fails where a kernel spills registers or needs scratch memory.
+# workgroup memory, waves, the main loop and its own estimates of time. Fails where a kernel spills registers or needs
+# scratch memory, where a loop waits for its loads one by one, and where a hot kernel has fewer waves than it must.
 set -euo pipefail
 from=$PWD
 cd "$(dirname "$0")/.."
@@ -101,36 +102,11 @@ done
 
 failed=0
 for family in "${known[@]}"; do
-    compile "$family" "${files[@]}" >"$work/$family.tsv"
-    # A table in Markdown; ends with 1 if something spills.
-    awk -F'\t' -v cases="$spirv/cases.tsv" '
-        BEGIN { while ((getline line < cases) > 0) { split(line, of, "\t"); users[of[1] ".spv"] = of[2] } }
-        /^#/ {
-            print "\n" substr($0, 3) "\n"
-            print "| kernel | cases | threads | VGPRs | SGPRs | spilled | scratch | LDS | waves | instructions | latency | inverse |"
-            print "|---|---|---|---|---|---|---|---|---|---|---|---|"
-            next
-        }
-        {
-            for (name in value) delete value[name]
-            for (i = 4; i <= NF; i++) { split($i, pair, "="); value[pair[1]] = pair[2] }
-            spilled = value["Spilled VGPRs"] + value["Spilled SGPRs"]
-            name = $1
-            sub(/\.spv$/, "", name)
-            printf "| %s | %s | %s of %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name, users[$1], $2, $3,
-                value["VGPRs"], value["SGPRs"], spilled, value["Scratch size"], value["LDS size"],
-                value["Subgroups per SIMD"], value["Instructions"], value["Latency"], value["Inverse Throughput"]
-            if (!("VGPRs" in value) || !("Scratch size" in value)) {
-                print "compilers.sh: " name ": the driver does not say what it needs" > "/dev/stderr"
-                bad = 1
-            }
-            if (spilled + value["Scratch size"] > 0) {
-                print "compilers.sh: " name ": spilled registers: " spilled ", bytes of scratch: " value["Scratch size"] > "/dev/stderr"
-                bad = 1
-            }
-            kernels++
-        }
-        END { exit bad || kernels == 0 }
-    ' "$work/$family.tsv" || failed=1
+    mkdir "$work/$family"
+    compile "$family" --assembly "$work/$family" "${files[@]}" >"$work/$family.tsv"
+    awk -f benches/loops.awk "$work/$family"/*.s >"$work/$family.loops"
+    # A table in Markdown; ends with 1 if something is not as it must be.
+    awk -F'\t' -v family="$family" -v cases="$spirv/cases.tsv" -v loops="$work/$family.loops" \
+        -f benches/compilers.awk "$work/$family.tsv" || failed=1
 done
 exit $failed

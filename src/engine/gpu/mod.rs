@@ -11,7 +11,8 @@
 //!   `transfer` move commands and values there and back, `timer` times dispatches.
 //! - `compile`: programs to lists of dispatches. `record` makes them (`program::shortcuts` finds those that need not
 //!   be), `cost` counts their loops, `tiling` chooses how many samples lie on the device at a time, `recompute` which
-//!   hidden activations are not kept, `trim` leaves out the rows that nobody touches.
+//!   hidden activations are not kept, `trim` leaves out the rows that nobody touches. `work` counts what all of it comes
+//!   to, for predictions of times.
 //! - `session`: a model on a device, made with `options`. Its `arrays` and its `programs`, evaluation (`run`) and
 //!   training (`step`); `tuning` measures variants of kernels, `tuner` remembers which are the fastest.
 //!
@@ -43,6 +44,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use compile::work::work;
 pub use device::adapter::adapters;
 
 use super::{Backend, DeviceInfo, Engine, Session};

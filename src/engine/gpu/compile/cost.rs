@@ -256,8 +256,8 @@ impl Cost for launch::WeightGradient {
     type Sizes<'a> = usize;
 
     fn iterations(&self, _: ColumnMaps, stride: usize) -> u64 {
-        // Per 4 quads: one iteration outside, 4 to multiply.
-        stride as u64 / 4 * 5
+        // One for 4 quads.
+        stride as u64 / 4 + 1
     }
 }
 

@@ -339,4 +339,6 @@ impl Kernel {
 }
 
 #[cfg(test)]
+pub(crate) mod spirv;
+#[cfg(test)]
 mod tests;
