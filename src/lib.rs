@@ -1,4 +1,4 @@
-//! Normalizing flows with recursive coupling (HINT: Kruse, Detommaso, Köthe, Scheichl, AAAI 2021), on any GPU through
+//! Normalizing flows with recursive coupling (HINT: Kruse, Detommaso, Köthe, Scheichl, AAAI 2021), on GPUs through
 //! wgpu and natively on the CPU.
 //!
 //! A normalizing flow is an invertible map z = T(x) with a tractable Jacobian, trained so that z is standard normal. It
@@ -65,7 +65,7 @@
 //! |---|---|
 //! | [`data`], `rng` | rows: simulated shapes, UCI data sets, npy and csv files; random numbers by counter |
 //! | `config` | settings and where they come from |
-//! | `plan` | WHAT a model is: recursion to tables of nodes, names and offsets of weights. Integers only |
+//! | `plan` | WHAT a model is: recursion to tables of nodes, names and offsets of weights. No weights, no devices |
 //! | `tape`, `program`, `buffer` | a computation recorded once as a list of operations, with its backward pass |
 //! | `kernel` | HOW each operation is computed on the CPU; `shaders/` holds the twin of each for the GPU |
 //! | [`engine`] | WHERE programs run: `engine::cpu` and `engine::gpu` |
@@ -76,7 +76,7 @@
 //! | `eval`, `diagnose`, `report`, `bench` | metrics, tests of what can be trusted, pictures and pages, timing |
 //! | `measure`, `paper`, `cli` | the metrics of a trained model; the paper's tables and figures; the commands |
 //!
-//! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` names
+//! Kernels know nodes and not recursion; `flow` and `tape` know operations and not devices; nothing but `engine` calls
 //! wgpu. Letters everywhere: B rows of a batch, N columns of x, C conditions y, K blocks, D recursion depth, H hidden
 //! width, P trained parameters. Densities are in nats. Values on the device are `f32`.
 //!

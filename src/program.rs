@@ -76,8 +76,8 @@ pub(crate) enum Op {
         /// engine leaves there what it does not compute again: the CPU engine nothing of the first layer.
         keep: bool,
     },
-    /// The maps of a stage: every column goes through its chain of affine ones, `v <- v * exp(sigma(s)) + t` (spec,
-    /// section 1), or its spline. Adds their log-derivatives to `log_det`.
+    /// The maps of a stage: every column goes through its chain of affine ones, `v <- v * exp(sigma(s)) + t`
+    /// (docs/model.md, Couplings), or its spline. Adds their log-derivatives to `log_det`.
     Couple {
         /// Which stage.
         stage: StageId,

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Arena, Buffer};
-use crate::plan::{ConditionOn, Mixing, Plan, Stage};
+use crate::plan::{Mixing, Plan, Stage};
 use crate::program::{MixId, Op, Program, StageId, StepOp};
 use crate::rng::Stream;
 use inn::Uncouple;
@@ -438,7 +438,7 @@ pub(crate) enum Then {
 mod tests {
     use super::*;
     use crate::flow::programs::{Name, record};
-    use crate::plan::Spec;
+    use crate::plan::{ConditionOn, Spec};
 
     fn plan(blocks: u32, condition_on: ConditionOn, mixing: Mixing) -> Arc<Plan> {
         let spec = Spec { dim: 9, blocks, condition_on, mixing, mix_first: false, ..Spec::default() };

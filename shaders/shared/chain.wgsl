@@ -4,6 +4,7 @@
 //
 // couple_column: the column's value through its maps, and `log_det` plus their log-derivatives
 // uncouple_column: the inverse
+// uncouple_back: gradients back through the inverse, for models that are trained by it
 // uncouple_node: as much of the inverse as is possible, on the inverse walk, once the networks of a node have run
 // couple_back: gradients of the column and of the parameters, from those of the result and of the log-determinant
 //

@@ -10,7 +10,7 @@ use crate::atomic::{Overwrite, write_atomic};
 use crate::counted::{self, are, counted};
 use crate::diagnose::model::{Effort, Numbers, Uniformly, against, diagnose};
 use crate::diagnose::uniform::Bands;
-use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, p_value, verdict};
+use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, p_value_text, verdict};
 use crate::plan::Kind;
 use crate::printable::printable;
 use crate::report::{Uniform, correlation_map, grouped, uniformity};
@@ -307,8 +307,8 @@ fn table(report: &Diagnostics, is_conditional: bool, folder: Option<&Path>) -> s
         let line = format!(
             "{:width$}  {:>9}  {:>9}  {}{mark}",
             test.name,
-            p_value(test.p_value),
-            p_value(test.adjusted_p_value),
+            p_value_text(test.p_value),
+            p_value_text(test.adjusted_p_value),
             test.says
         );
         writeln!(out, "{}", printable(&line))?;

@@ -98,7 +98,7 @@ mod tests {
         let lines = hanging(&long);
         assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
         assert!(lines[1].starts_with("          word") && lines[0].starts_with("  name    word"), "{lines:?}");
-        let command = format!("  hintflow {}", "--option x".repeat(1) + &" --option x".repeat(9));
+        let command = format!("  hintflow {}", ["--option x"; 10].join(" "));
         let lines = hanging(&command);
         assert!(
             lines[0].ends_with(" \\") && lines[1].starts_with("      --") | lines[1].starts_with("      x"),

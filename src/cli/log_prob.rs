@@ -25,8 +25,8 @@ Log-densities are in nats, in the units of the data; outside of the bounds of a 
 Examples:
   hintflow log-prob runs/first table.csv
   hintflow log-prob runs/first table.csv -o scores.csv
-  hintflow log-prob runs/posterior theta.npy --given x.npy
-  hintflow log-prob runs/posterior x.npy --of evidence";
+  hintflow log-prob runs/posterior parameters.npy --given observations.npy
+  hintflow log-prob runs/posterior observations.npy --of evidence";
 
 /// Densities that a `hint` knows.
 #[derive(Clone, Copy, Debug, ValueEnum)]

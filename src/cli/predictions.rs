@@ -47,11 +47,6 @@ pub(super) struct Predictions {
 }
 
 impl PredictionArgs {
-    /// Whether there is anything to check.
-    pub(super) fn is_said(&self) -> bool {
-        self.simulator.is_some() || self.predicted.is_some()
-    }
-
     /// The predictions of an observation of the model, if they are asked for.
     pub(super) fn of(
         &self,

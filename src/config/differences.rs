@@ -1,4 +1,4 @@
-//! Which settings of a run are not those that nothing set means.
+//! Which settings of a run differ from the defaults.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Settings of a training: one tree of tables, the same names in TOML files, in the environment and on the command
 //! line.
 //!
-//! [`Config`] is the whole tree with every choice made; [`Layers`] collects settings from their sources in order of
+//! [`Config`] is the whole tree, in which what depends on the rows may be absent until it is [`Resolved`]; [`Layers`] collects settings from their sources in order of
 //! precedence and names the source in every error; [`keys`] lists all names with their meaning; [`preset`] holds the
 //! starting values: the paper's for a named data set, sensible ones for a table of any size.
 

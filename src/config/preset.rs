@@ -1,7 +1,7 @@
 //! Starting values of all settings.
 //!
-//! [`Preset`] values are the paper's. For a table there are two sets, whose starting values differ by
-//! `model.coupling`: [`for_tables`] with splines, which is what nothing set means, and [`for_affine_tables`].
+//! [`Preset`] values are the paper's. For a table there are three sets, chosen by `model.kind` and `model.coupling`:
+//! [`for_tables`] with splines, which is what nothing set means, [`for_affine_tables`], and [`for_inn_tables`].
 //!
 //! # Splines
 //!

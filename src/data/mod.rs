@@ -5,6 +5,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod files;
+mod lost;
 pub(crate) mod lotka_volterra;
 pub(crate) mod packing;
 mod select;

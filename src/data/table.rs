@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::files::{FarNumber, Vanished};
+use super::lost::{FarNumber, Vanished};
 use super::packing::{Packing, brief, shortened};
 use crate::counted::{counted, times};
 use crate::error::{Error, Result};

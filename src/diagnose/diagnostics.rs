@@ -103,6 +103,6 @@ pub(crate) fn fingerprint(model: &Path) -> Result<String> {
 }
 
 /// A p-value with as many digits as matter.
-pub(crate) fn p_value(p: f64) -> String {
+pub(crate) fn p_value_text(p: f64) -> String {
     if p < 1e-4 { "< 0.0001".into() } else { format!("{p:.4}") }
 }

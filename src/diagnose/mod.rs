@@ -26,7 +26,7 @@ pub(crate) mod uniform;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use diagnostics::{Diagnostics, fingerprint, p_value, verdict};
+pub(crate) use diagnostics::{Diagnostics, fingerprint, p_value_text, verdict};
 
 /// One test of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

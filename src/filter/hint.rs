@@ -3,7 +3,7 @@
 //! posterior needs no likelihood and no functional form of the prior, only simulations. An INN can take the place of the
 //! flow, as it does in the paper for comparison.
 
-use super::simulated::{beyond, unusual};
+use super::observed::{beyond, unusual};
 use super::system::Draws;
 use super::trained::{are_near, diverged, has_learned};
 use super::update::{Keeper, Moment, Step, Update, forecast};

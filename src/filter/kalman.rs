@@ -2,7 +2,8 @@
 //! the line that the ensemble's covariance draws from its own simulated observation to the one made. It needs no
 //! likelihood, is exact for large ensembles of linear-Gaussian systems, and knows no other posterior than that.
 
-use super::simulated::{beyond, label, listed, shown};
+use super::observed::{beyond, listed};
+use super::simulated::{label, shown};
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::error::{Error, Result};
 

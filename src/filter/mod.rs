@@ -43,6 +43,7 @@ mod lotka_volterra;
 #[cfg(feature = "cli")]
 pub(crate) mod measure;
 mod method;
+mod observed;
 mod particle;
 #[cfg(feature = "cli")]
 pub(crate) mod run;

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::simulated::{beyond, few, listed};
+use super::observed::{beyond, few, listed};
 use super::update::{Keeper, Moment, Step, Update, forecast};
 use crate::error::{Error, Result};
 use crate::rng::{Counter, Stream};

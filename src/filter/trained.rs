@@ -1,7 +1,8 @@
 //! Whether the training of a step's flow came to any good. One that diverged may end with a finite loss, and with
 //! samples of nothing.
 
-use super::simulated::{FAR, bounds_of, label, listed, shown};
+use super::observed::{FAR, listed};
+use super::simulated::{bounds_of, label, shown};
 use super::update::{Keeper, Moment};
 use crate::error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! WHAT a model is: integers only.
+//! WHAT a model is: sizes, orders and settings. No weights, no devices.
 //!
 //! [`Spec`] is what a user chooses; [`Plan`] is what follows from it: the nodes of every recursive coupling block
 //! ([`tree`]), grouped into stages ([`stage`]), and the name, shape and offset of every weight ([`params`]).

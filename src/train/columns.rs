@@ -201,12 +201,7 @@ impl RowColumns {
         self.name(j).cloned().unwrap_or_else(|| format!("{what} {}", self.numbers[j]))
     }
 
-    /// What to call some columns of a row in a message.
-    pub(super) fn list(&self, columns: &[usize]) -> String {
-        self.labels(columns).join(", ")
-    }
-
-    /// The same, one by one.
+    /// What to call some columns of a row in a message, one by one.
     pub(super) fn labels(&self, columns: &[usize]) -> Vec<String> {
         columns.iter().map(|&j| self.label(j)).collect()
     }

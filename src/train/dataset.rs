@@ -7,9 +7,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::columns::{self, RowColumns};
+use super::data_report::{self, DataReport};
 use super::found::{Chose, Found, Judged, What};
 use super::notes;
-use super::profile::{self, Profile};
 use crate::config::{Config, CouplingKind, KnownRows, Preset, Train, Training};
 use crate::counted::{are, counted};
 use crate::data::columns::units::{ColumnSetting, Conditioned, Gains, Units, Wishes};
@@ -54,7 +54,7 @@ pub struct Dataset {
     /// A sentence for each of `chose`.
     pub(crate) choices: Vec<String>,
     /// What every column is like; none of simulated rows, and of those that a program gave.
-    pub(crate) columns: Vec<profile::Column>,
+    pub(crate) columns: Vec<data_report::Column>,
     /// How the rows of a table were shared out; none of rows that have a test part of their own.
     pub(crate) split: Option<HeldOut>,
     /// Name of the file that they are rows of.
@@ -98,8 +98,8 @@ impl Dataset {
     }
 
     /// What there is to tell of the rows.
-    pub(crate) fn profile(&self) -> Profile {
-        Profile {
+    pub(crate) fn report(&self) -> DataReport {
+        DataReport {
             name: self.name.clone(),
             file: self.file.clone(),
             training_rows: self.train_rows(),
@@ -237,12 +237,12 @@ impl Rows {
         // While the rows are in the user's units.
         let mut columns = match is_simulated {
             true => Vec::new(),
-            false => profile::of_columns(&self.train, &self.test, &self.columns),
+            false => data_report::of_columns(&self.train, &self.test, &self.columns),
         };
         let data = self.prepare_with(config, settings, init, Gains::Clear)?;
         for (j, column) in columns.iter_mut().enumerate() {
             let (units, j) = if j < data.cond_dim { (&data.y, j) } else { (&data.x, j - data.cond_dim) };
-            column.transform = profile::transform_of(units, j).into();
+            column.transform = data_report::transform_of(units, j).into();
         }
         Ok(Dataset { columns, ..data })
     }

@@ -1,21 +1,22 @@
-//! What follows when an epoch ends, or when a training has diverged: one state machine, with plain numbers in and an enum
-//! out. It reads no device, writes no file and says nothing; [`super::training_loop`] carries out what it decides.
+//! What follows when an epoch ends, or when a training has diverged: one state machine, with plain numbers in and an
+//! [`AfterEpoch`] out. It reads no device, writes no file and says nothing; [`super::training_loop`] carries out what it
+//! decides.
 //!
-//! The state is a [`Course`]: the best epoch so far, the cool-down where one has begun, and how often the training went
+//! The state is a [`Course`]: the best epoch so far, the cool-down if one has begun, and how often the training went
 //! back. All of it is in a checkpoint, so a training that is resumed decides as one that never stopped. At the end of an
 //! epoch, in this order:
 //!
 //! 1. Its model is the best so far, or not. One of a further cycle of the learning rate has to be [`CLEARLY`] better than
 //!    one of a cycle before.
-//! 2. Where the epoch has destroyed the model, the training goes back to the last good one and on with half the rate
-//!    (`train.retries`); it fails where there is none and it may not.
-//! 3. Where patience is lost (`train.patience`), it goes back to the best model and cools down (`train.cooldown`). A model
-//!    that overfits does so before its schedule has come to the small rates that settle it: waiting for them makes it worse, to
-//!    end at the best epoch leaves it unsettled.
-//! 4. Where a further cycle of the learning rate begins (`train.cycles`), it takes the best model.
+//! 2. If the epoch has destroyed the model, the training goes back to the last good one and on with half the rate. If no
+//!    retries are left (`train.retries`) and no epoch was good, it fails.
+//! 3. If patience is lost (`train.patience`), it goes back to the best model and cools down (`train.cooldown`). A model
+//!    that overfits does so before its schedule has come to the small rates that settle it: waiting for them makes it
+//!    worse, to end at the best epoch leaves it unsettled.
+//! 4. If a further cycle of the learning rate begins (`train.cycles`), it takes the best model.
 //! 5. It is over, or goes on.
 //!
-//! The last good model is the best epoch's where its weights are remembered, else that of the last epoch, or of the
+//! The last good model is that of the best epoch if its weights are remembered, else that of the last epoch, or of the
 //! beginning. Whenever it is seen that a loss or a weight is no number, the training goes back to the beginning of its
 //! epoch, so that it does not matter for what follows when that was.
 
@@ -28,8 +29,8 @@ use crate::optim::Schedule;
 /// gained by luck, less than others gained by learning more. Of few rows the least of many losses is a lucky one.
 pub(crate) const CLEARLY: f64 = 0.05;
 
-/// Nats per column by which a loss is worse than the best that is no longer one of a model: standardised rows that are
-/// taken for what they are, normal, have one of half a nat, and one epoch with a rate that is good costs a few at most.
+/// A held-out loss that is worse than the best by more nats per column than this means that the model is destroyed.
+/// Standardised rows that are normal have half a nat per column, and an epoch at a good rate costs a few at most.
 const EXPLOSION: f64 = 100.0;
 
 /// What the settings say of all this.
@@ -117,9 +118,9 @@ pub(super) struct Ended {
     pub epoch: u64,
     /// Steps done since the beginning of the training.
     pub step: u64,
-    /// Mean loss of the held-out rows and their LL, where there are such rows.
+    /// Mean loss of the held-out rows and their LL, if rows are held out.
     pub score: Option<(f64, f64)>,
-    /// The least training loss that was read in it; infinite where none was, minus infinite where it is not known.
+    /// The least training loss that was read in it; infinite if none was, minus infinite if it is not known.
     pub least_loss: f64,
     /// Columns of a row.
     pub columns: usize,
@@ -127,11 +128,11 @@ pub(super) struct Ended {
 
 /// What an epoch that has ended means, and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Turn {
+pub(super) struct AfterEpoch {
     /// Whether its model is the best so far.
     pub is_best: bool,
     /// The model to go back to first, as this one is destroyed; the rate is less from here on.
-    pub retry: Option<Good>,
+    pub retry: Option<GoBackTo>,
     /// What comes then.
     pub next: Next,
 }
@@ -143,7 +144,7 @@ pub(super) enum Next {
     Epoch,
     /// Epochs that cool down from the best model, with moments at zero.
     CoolDown(Cooldown),
-    /// The first epoch of this cycle of the learning rate, counted from 0: from the best model, where there is one with
+    /// The first epoch of this cycle of the learning rate, counted from 0: from the best model, if there is one with
     /// weights, else from the present one; with moments at zero.
     Cycle(u64, Option<BestEpoch>),
     /// Nothing.
@@ -154,7 +155,7 @@ pub(super) enum Next {
 
 /// The last good model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Good {
+pub(super) enum GoBackTo {
     /// That of the best epoch.
     Best(BestEpoch),
     /// That after the last epoch whose end was good, or of the beginning.
@@ -164,17 +165,17 @@ pub(super) enum Good {
 /// The state of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Course {
-    /// The best epoch so far, where rows are held out.
+    /// The best epoch so far, if rows are held out.
     pub best: Option<BestEpoch>,
-    /// Where patience is lost and the training cools down.
+    /// The cool-down, if patience is lost.
     pub cooldown: Option<Cooldown>,
     /// How often it has diverged and gone back.
     pub retries: Retries,
 }
 
 impl Course {
-    /// An epoch has ended: what follows. Nothing has changed where it [`Next::Fails`].
-    pub(super) fn after(&mut self, rules: &Rules, ended: &Ended) -> Turn {
+    /// An epoch has ended: what follows. Nothing has changed if it [`Next::Fails`].
+    pub(super) fn after(&mut self, rules: &Rules, ended: &Ended) -> AfterEpoch {
         let is_best = ended.score.is_some_and(|(loss, _)| self.is_beaten(rules, ended.epoch, loss));
         if let Some((test_loss, ll)) = ended.score.filter(|_| is_best) {
             self.best = Some(BestEpoch { epoch: ended.epoch, test_loss, ll });
@@ -183,20 +184,20 @@ impl Course {
         if exploded(self.best, ended) {
             retry = self.diverged(rules, ended.step);
             if retry.is_none() && self.best.is_none() {
-                return Turn { is_best, retry, next: Next::Fails };
+                return AfterEpoch { is_best, retry, next: Next::Fails };
             }
         }
-        Turn { is_best, retry, next: self.next(rules, ended.epoch) }
+        AfterEpoch { is_best, retry, next: self.next(rules, ended.epoch) }
     }
 
-    /// The training has diverged: the model to go back to, with the beginning of an epoch at `step`; none where it may not
+    /// The training has diverged: the model to go back to, with the beginning of an epoch at `step`; none if it may not
     /// go back again.
-    pub(super) fn diverged(&mut self, rules: &Rules, step: u64) -> Option<Good> {
+    pub(super) fn diverged(&mut self, rules: &Rules, step: u64) -> Option<GoBackTo> {
         if !self.may_retry(rules) {
             return None;
         }
         self.retries = Retries { count: self.retries.count + 1, step };
-        Some(self.remembered(rules).map_or(Good::Last, Good::Best))
+        Some(self.remembered(rules).map_or(GoBackTo::Last, GoBackTo::Best))
     }
 
     fn next(&mut self, rules: &Rules, epochs: u64) -> Next {

@@ -7,12 +7,13 @@
 //! decided in `decision`, and only there.
 
 #[cfg(feature = "cli")]
-mod belongs;
-#[cfg(feature = "cli")]
 pub(crate) mod checkpoint;
 #[cfg(feature = "cli")]
 pub(crate) mod clock;
 mod columns;
+#[cfg(feature = "cli")]
+mod compatibility;
+pub(crate) mod data_report;
 mod dataset;
 mod decision;
 pub(crate) mod density;
@@ -32,12 +33,11 @@ pub(crate) mod manifest;
 pub(crate) mod metrics;
 mod notes;
 mod order;
-pub(crate) mod profile;
 mod rate;
 #[cfg(feature = "cli")]
 pub(crate) mod run;
 mod score;
-mod settings;
+mod train_config;
 mod trainer;
 mod training_loop;
 #[cfg(feature = "cli")]
@@ -45,16 +45,16 @@ pub(crate) mod verdict;
 
 pub use dataset::{Dataset, DatasetBuilder};
 pub use epoch_report::EpochReport;
-pub use settings::TrainConfig;
+pub use train_config::TrainConfig;
 pub use trainer::{Event, Fitted, Trainer};
 pub use training_loop::Progress;
 
 #[cfg(feature = "cli")]
-pub(crate) use belongs::settings_that_matter;
+pub(crate) use compatibility::settings_that_matter;
 pub(crate) use dataset::add_test_noise;
-pub(crate) use decision::{CLEARLY, Kept, Retries};
+pub(crate) use decision::{CLEARLY, Kept};
 pub(crate) use score::held_out_score;
 pub(crate) use training_loop::{BeganCycle, Diverged, State, TrainingLoop, WentBack};
 
 #[cfg(test)]
-pub(crate) use {decision::BestEpoch, decision::Cooldown, training_loop::Best};
+pub(crate) use {decision::BestEpoch, decision::Cooldown, decision::Retries, training_loop::Best};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::belongs::{LATER, belongs, settings_that_matter};
 use super::checkpoint::{About, Checkpoint, Device};
 use super::clock;
+use super::compatibility::{BEFORE_IT_EXISTED, belongs, settings_that_matter};
 use super::dataset::{Dataset, Rows};
 use super::decision::Kept;
 use super::density;
@@ -94,7 +94,8 @@ pub(crate) fn settings_of(path: &Path) -> Result<Config> {
     layers.file(&folder::config_of(path))?;
     // The run may be older than some settings.
     // Layers see by themselves whether settings are older than splines.
-    let missing = LATER.into_iter().filter(|(key, _)| *key != "model.coupling" && layers.given(key).is_none());
+    let missing =
+        BEFORE_IT_EXISTED.into_iter().filter(|(key, _)| *key != "model.coupling" && layers.given(key).is_none());
     let missing: Vec<_> = missing.map(|(key, value)| (key, value.into(), "an earlier version")).collect();
     layers.flags(missing)?;
     layers.resolve_complete()
@@ -272,7 +273,7 @@ impl Run<'_> {
         manifest.write(&self.folder.manifest())?;
         // A training that goes on takes the units of its model, and finds out no more about the table.
         if self.steps.position().step == 0 || !self.folder.data().is_file() {
-            self.data.profile().write(&self.folder.data())?;
+            self.data.report().write(&self.folder.data())?;
         }
         // What there is to tell of the rows has a file of its own.
         self.data.found.iter().for_each(|found| observer.told(&Told::Found(found.clone())));

@@ -6,7 +6,7 @@ use super::dataset::Dataset;
 use super::decision::Kept;
 use super::density;
 use super::epoch_report::EpochReport;
-use super::settings::{TrainConfig, as_argument};
+use super::train_config::{TrainConfig, as_argument};
 use super::training_loop::{Progress, TrainingLoop};
 use crate::config::{CouplingKind, Memory};
 use crate::error::{Error, Result};

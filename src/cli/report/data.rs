@@ -3,8 +3,8 @@
 use crate::counted;
 use crate::report::html::{Cell, Html, Row};
 use crate::report::{beside, grouped, short};
+use crate::train::data_report::Column;
 use crate::train::folder::data_of;
-use crate::train::profile::Column;
 
 use super::facts::Facts;
 use super::verdict::sentence;

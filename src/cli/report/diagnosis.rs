@@ -1,7 +1,7 @@
 //! The tests of a diagnosis, each with what it found, and pictures of them.
 
 use crate::counted::{self, are, counted};
-use crate::diagnose::{Kind, Test, p_value};
+use crate::diagnose::{Kind, Test, p_value_text};
 use crate::plan;
 use crate::report::html::{Cell, Html, Row};
 use crate::report::{grouped, short};
@@ -112,8 +112,8 @@ fn row(test: &Test, level: f64) -> Row {
     let cells = vec![
         Cell::Text(test.name.clone()),
         Cell::Number(short(test.statistic)),
-        Cell::Number(p_value(test.p_value)),
-        Cell::Number(p_value(test.adjusted_p_value)),
+        Cell::Number(p_value_text(test.p_value)),
+        Cell::Number(p_value_text(test.adjusted_p_value)),
         Cell::Text(if is_bad { format!("rejected: {}", test.says) } else { test.says.clone() }),
     ];
     Row { cells, is_bad }

@@ -7,10 +7,10 @@ use crate::config::{Config, Given};
 use crate::diagnose::{Diagnostics, fingerprint};
 use crate::flow::ModelFile;
 use crate::plan::Kind;
+use crate::train::data_report::DataReport;
 use crate::train::folder::{
     MODEL, config_of, data_of, diagnosis_of, diagnostics_in, is_training, manifest_of, metrics_of, plots_of,
 };
-use crate::train::profile::Profile;
 use crate::train::{EpochReport, manifest, metrics, run};
 use crate::{Error, Result};
 
@@ -24,7 +24,7 @@ pub(super) struct Facts {
     pub(super) config_text: String,
     pub(super) manifest: manifest::Facts,
     pub(super) epochs: Vec<EpochReport>,
-    pub(super) profile: Option<Profile>,
+    pub(super) profile: Option<DataReport>,
     pub(super) diagnostics: Option<Diagnosed>,
     pub(super) state: State,
     /// Whether there is a model.

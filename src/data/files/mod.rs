@@ -11,8 +11,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 pub(crate) use advice::Advice;
-pub(crate) use narrowing::{Far, FarNumber, Limits};
-pub(crate) use precision::Vanished;
+pub(crate) use narrowing::{Far, Limits};
 pub(super) use source::narrow;
 pub(crate) use source::open_regular;
 

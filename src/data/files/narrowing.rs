@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::data::columns::units::{Bounds, ColumnSetting};
+use crate::data::lost::FarNumber;
 use crate::data::packing::{Packed, Packing, places};
 use crate::error::Error;
 
@@ -54,16 +55,6 @@ pub(crate) enum Far {
     Fails,
     /// The float that is nearest to it; the table says which those are.
     Nearest,
-}
-
-/// A number that no 32-bit float holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct FarNumber {
-    /// Its row, from 0.
-    pub(crate) row: usize,
-    /// Its column of the table, from 0.
-    pub(crate) column: usize,
-    pub(crate) number: f64,
 }
 
 /// The way of a column.

@@ -7,10 +7,11 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::Reading;
-use super::narrowing::{FarNumber, Narrowed, Narrowing};
+use super::narrowing::{Narrowed, Narrowing};
 use super::precision::Precision;
 use super::source::{ALL, Choice, narrow, open_regular};
 use super::text::{ALL_MISSING, left_out_note};
+use crate::data::lost::FarNumber;
 use crate::data::packing::{Packed, Packing, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use crate::data::lost::Vanished;
 use crate::data::packing::Packing;
 use crate::error::{Error, Result};
 
@@ -42,21 +43,6 @@ struct Column {
     some: Vec<f64>,
     /// The first different numbers among the tiny ones, how often each occurs, and in which row it does first, from 0.
     vanished: Vec<(f64, usize, usize)>,
-}
-
-/// Numbers of a column that are so small beside the others that 32-bit floats take them for zero.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Vanished {
-    /// The column of the table, from 0.
-    pub(crate) column: usize,
-    /// How many they are.
-    pub(crate) count: usize,
-    /// The most frequent of them, as it is in the file.
-    pub(crate) number: f64,
-    /// How often that is there.
-    pub(crate) times: usize,
-    /// The first row that has it, from 0.
-    pub(crate) row: usize,
 }
 
 /// Numbers that are remembered.

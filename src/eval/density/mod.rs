@@ -13,7 +13,7 @@ mod words;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use holes::{Hole, holes};
+pub(crate) use holes::holes;
 pub(crate) use training::{Gaussian, HeldOut, TrainingRows};
 
 /// Rows so many nats below the Gaussian are counted.

@@ -1,5 +1,5 @@
 //! `Couple`: what the couplings of a stage do to its columns, their log-determinant, inverse and backward, from the
-//! parameters that networks have left in `st`. Each transformation has a file of its own with the same four functions.
+//! parameters that networks have left in `st`. Each transformation has a file of its own, with the functions that are called below.
 
 mod affine;
 mod spline;

@@ -20,14 +20,14 @@ impl Walk {
         Self { rules: train.into(), course: Course::default(), epoch: 0 }
     }
 
-    fn with_least(&mut self, loss: f64, least_loss: f64) -> Turn {
+    fn with_least(&mut self, loss: f64, least_loss: f64) -> AfterEpoch {
         self.epoch += 1;
         let score = Some((loss, -loss));
         let ended = Ended { epoch: self.epoch, step: 10 * self.epoch, score, least_loss, columns: 4 };
         self.course.after(&self.rules, &ended)
     }
 
-    fn epoch(&mut self, loss: f64) -> Turn {
+    fn epoch(&mut self, loss: f64) -> AfterEpoch {
         self.with_least(loss, 1.0)
     }
 
@@ -47,8 +47,8 @@ impl Walk {
     }
 }
 
-const PLAIN: Turn = Turn { is_best: false, retry: None, next: Next::Epoch };
-const BETTER: Turn = Turn { is_best: true, ..PLAIN };
+const PLAIN: AfterEpoch = AfterEpoch { is_best: false, retry: None, next: Next::Epoch };
+const BETTER: AfterEpoch = AfterEpoch { is_best: true, ..PLAIN };
 
 fn best(epoch: u64, test_loss: f64) -> BestEpoch {
     BestEpoch { epoch, test_loss, ll: -test_loss }
@@ -61,7 +61,7 @@ fn a_training_that_gets_better_goes_to_its_end() {
         assert_eq!(walk.epoch(2.0 - epoch as f64 / 100.0), BETTER);
         assert_eq!(walk.course.end(&walk.rules, epoch), 100);
     }
-    assert_eq!(walk.epoch(0.5), Turn { is_best: true, retry: None, next: Next::Over });
+    assert_eq!(walk.epoch(0.5), AfterEpoch { is_best: true, retry: None, next: Next::Over });
     let kept = walk.kept();
     assert!(walk.is_over() && !kept.stopped_early);
     assert_eq!((kept.epoch, kept.epochs, kept.test_loss, kept.ll), (100, 100, Some(0.5), Some(-0.5)));
@@ -83,13 +83,13 @@ fn a_plateau_cools_down_once_from_the_best_epoch_and_is_over() {
     assert_eq!(walk.epoch(1.0), BETTER);
     walk.plain(4, 1.5);
     let cooldown = Cooldown { start: 6, from: 1 };
-    assert_eq!(walk.epoch(1.5), Turn { next: Next::CoolDown(cooldown), ..PLAIN });
+    assert_eq!(walk.epoch(1.5), AfterEpoch { next: Next::CoolDown(cooldown), ..PLAIN });
     assert_eq!(walk.course.end(&walk.rules, 6), 16);
     assert_eq!(walk.course.begun(&walk.rules, 9, 10), 60, "Adam begins anew");
     // One of its epochs is better; that more than `patience` are not changes nothing.
     assert_eq!(walk.epoch(0.8), BETTER);
     walk.plain(8, 1.5);
-    assert_eq!(walk.epoch(1.5), Turn { next: Next::Over, ..PLAIN });
+    assert_eq!(walk.epoch(1.5), AfterEpoch { next: Next::Over, ..PLAIN });
     let kept = walk.kept();
     assert_eq!((kept.epoch, kept.epochs, kept.stopped_early, kept.cooldown), (7, 16, true, Some(cooldown)));
     // Where the last model is left, the best one is only what it cooled down from.
@@ -140,7 +140,7 @@ fn a_second_cycle_takes_the_best_model_and_has_to_be_clearly_better() {
         let mut walk = Walk::new(&train);
         assert_eq!(walk.epoch(1.0), BETTER);
         walk.plain(8, 1.5);
-        assert_eq!(walk.epoch(1.5), Turn { next: Next::Cycle(1, Some(best(1, 1.0))), ..PLAIN });
+        assert_eq!(walk.epoch(1.5), AfterEpoch { next: Next::Cycle(1, Some(best(1, 1.0))), ..PLAIN });
         assert_eq!((walk.course.begun(&walk.rules, 9, 10), walk.course.begun(&walk.rules, 10, 10)), (0, 100));
         assert_eq!(walk.epoch(second).is_best, better);
         // Within the cycle any less is better.
@@ -182,11 +182,11 @@ fn a_training_that_diverges_goes_back_as_often_as_it_may() {
     let mut walk = Walk::new(&settings());
     // Before there is a best epoch: to the last good model, which is to be remembered until then.
     assert!(walk.course.needs_last(&walk.rules));
-    assert_eq!(walk.course.diverged(&walk.rules, 0), Some(Good::Last));
+    assert_eq!(walk.course.diverged(&walk.rules, 0), Some(GoBackTo::Last));
     assert_eq!(walk.epoch(1.0), BETTER);
     assert!(!walk.course.needs_last(&walk.rules));
     let back = walk.with_least(f64::NAN, 1e6);
-    assert_eq!(back, Turn { retry: Some(Good::Best(best(1, 1.0))), ..PLAIN });
+    assert_eq!(back, AfterEpoch { retry: Some(GoBackTo::Best(best(1, 1.0))), ..PLAIN });
     assert_eq!((walk.course.retries, walk.course.retries.factor()), (Retries { count: 2, step: 20 }, 0.25));
     assert_eq!(walk.course.begun(&walk.rules, 2, 10), 20);
     // None is left: a step that diverges fails, and an epoch that explodes is merely bad.
@@ -200,7 +200,7 @@ fn a_training_that_diverges_goes_back_as_often_as_it_may() {
     let mut walk = Walk::new(&train);
     assert_eq!(walk.epoch(1.0), BETTER);
     assert!(walk.course.needs_last(&walk.rules));
-    assert_eq!(walk.with_least(1e6, 1e6).retry, Some(Good::Last));
+    assert_eq!(walk.with_least(1e6, 1e6).retry, Some(GoBackTo::Last));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn going_back_and_cooling_down_may_come_together() {
     walk.plain(4, 1.5);
     let turn = walk.with_least(f64::INFINITY, 1e6);
     let next = Next::CoolDown(Cooldown { start: 6, from: 1 });
-    assert_eq!(turn, Turn { is_best: false, retry: Some(Good::Best(best(1, 1.0))), next });
+    assert_eq!(turn, AfterEpoch { is_best: false, retry: Some(GoBackTo::Best(best(1, 1.0))), next });
 }
 
 #[test]

@@ -88,7 +88,7 @@ mod tests {
         let found = Dataset::from_tables(&for_tables(), "t", table, None).unwrap().found;
         let [Found { columns, what: What::Given(Lane::X, relations, kept) }] = &found[..] else { panic!("{found:?}") };
         assert_eq!((&columns[..], &kept[..]), (&["total".to_owned()][..], &["a".to_owned(), "b".into()][..]));
-        assert_eq!(relations[0].terms.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(relations[0].terms.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"]);
         assert!(relations[0].terms.iter().all(|(_, factor)| (factor - 1.0).abs() < 1e-3), "{relations:?}");
 
         z.chunks_exact_mut(2).skip(1).step_by(10).for_each(|z| z.copy_from_slice(&[0.5, 7.25]));

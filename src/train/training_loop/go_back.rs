@@ -3,7 +3,7 @@
 use super::TrainingLoop;
 use crate::engine::{Skips, Values};
 use crate::error::{Error, Result};
-use crate::train::decision::{BestEpoch, Good, Retries};
+use crate::train::decision::{BestEpoch, GoBackTo, Retries};
 
 /// A training that has diverged and gone back.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,11 +69,11 @@ impl TrainingLoop<'_> {
     }
 
     /// Takes the last good model.
-    pub(super) fn go_back(&mut self, good: Good, seen: Diverged) -> Result<()> {
+    pub(super) fn go_back(&mut self, good: GoBackTo, seen: Diverged) -> Result<()> {
         let (to, weights) = match good {
-            Good::Best(best) => (best.epoch, &self.best),
+            GoBackTo::Best(best) => (best.epoch, &self.best),
             // Of an epoch that has exploded, the model before it is remembered.
-            Good::Last => (self.good_epoch, &self.good),
+            GoBackTo::Last => (self.good_epoch, &self.good),
         };
         self.begin_from(weights)?;
         self.skips.in_a_row = 0;

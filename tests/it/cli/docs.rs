@@ -123,8 +123,8 @@ fn put_files(page: &str, place: &Place) {
     let theta = rows(ROWS, 2);
     let noise = rows(ROWS + 7, 2);
     let x: Vec<f32> = theta.iter().zip(&noise[14..]).map(|(theta, noise)| theta + 0.3 * noise).collect();
-    write("theta.npy", &[], 2, &theta);
-    write("x.npy", &[], 2, &x);
+    write("parameters.npy", &[], 2, &theta);
+    write("observations.npy", &[], 2, &x);
     write("observed.csv", &[], 2, &x[6..8]);
 }
 

@@ -70,7 +70,8 @@ fn weights_of_samples_are_seen() {
     assert_eq!((dots("even"), dots("few")), (400, 100));
     place.line("plot corner bad.csv -o bad.png").fails(1, &["bad.csv", "weight"]);
     // Weights of any size, and such as hardly differ.
-    let sizes: [(&str, fn(usize) -> f64); 4] = [
+    type Weight = fn(usize) -> f64;
+    let sizes: [(&str, Weight); 4] = [
         ("small", |i| if i.is_multiple_of(4) { 1e-50 } else { 1e-90 }),
         ("wide", |i| if i.is_multiple_of(4) { 1e60 } else { 1e-60 }),
         ("tiny", |_| 3e-300),

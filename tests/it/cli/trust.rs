@@ -113,8 +113,9 @@ fn an_observation_lies_among_what_its_posterior_predicts() {
 #[test]
 fn observations_in_a_hole_of_the_training_are_warned_of() {
     let place = Place::new();
-    let row =
-        |i: usize| format!("{},{},{}\n", i % 7, i % 101, if i % 2 == 0 { 3.0 } else { -3.0 } + (i % 97) as f64 / 400.0);
+    let row = |i: usize| {
+        format!("{},{},{}\n", i % 7, i % 101, if i.is_multiple_of(2) { 3.0 } else { -3.0 } + (i % 97) as f64 / 400.0)
+    };
     place.write("table.csv", (0..800).fold("a,w,y\n".to_owned(), |text, i| text + &row(i)));
     for kind in ["hint", "cinn"] {
         place.line(&format!("train table.csv --given w,y --set model.kind={kind} --out {kind} {SMALL}")).good();

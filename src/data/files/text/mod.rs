@@ -15,10 +15,11 @@ mod write;
 use std::path::Path;
 
 use super::Reading;
-use super::narrowing::{FarNumber, Narrowed, Narrowing};
+use super::narrowing::{Narrowed, Narrowing};
 use super::precision::Precision;
 use super::source::{Choice, open_regular};
 use crate::counted::{are, counted};
+use crate::data::lost::FarNumber;
 use crate::data::packing::{Packed, shortened};
 use crate::data::table::Table;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! What couplings do to a column, as kernels know it: the shared shaders that complete one, and the constants that
 //! these leave open. A further transformation is a file in `shaders/shared/` with the functions that `chain.wgsl` lists,
-//! and an arm of each function here.
+//! an arm of each function here, and its costs in `compile/cost.rs`.
 
 use crate::kernel::couple::Form;
 use crate::plan::{Scale, Spec, Transform};

@@ -77,7 +77,7 @@ impl From<&Found> for Finding {
 
 /// What `data.json` holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Profile {
+pub(crate) struct DataReport {
     /// Name of the data set.
     pub name: String,
     /// Name of its file, if it is one.
@@ -187,7 +187,7 @@ pub(super) fn transform_of(units: &Units, column: usize) -> &'static str {
     }
 }
 
-impl Profile {
+impl DataReport {
     /// Writes `data.json` over what may be there.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ mod tests {
         config
             .columns
             .insert("side".into(), crate::data::columns::units::Bounds { lower: Some(-1.0), upper: None }.into());
-        let profile = Dataset::load(&config, None).unwrap().profile();
+        let profile = Dataset::load(&config, None).unwrap().report();
         assert_eq!((profile.training_rows + profile.held_out_rows, profile.left_out_rows), (401, 1));
         let names: Vec<_> = profile.columns.iter().map(|c| (c.name.as_str(), c.is_condition)).collect();
         assert_eq!(names, [("time", true), ("side", false), ("wave", false)]);
@@ -238,6 +238,6 @@ mod tests {
             (Problem::WholeNumbers, &["side".to_owned()][..])
         );
         let json = serde_json::to_string(&profile).unwrap();
-        assert_eq!(serde_json::from_str::<Profile>(&json).unwrap(), profile);
+        assert_eq!(serde_json::from_str::<DataReport>(&json).unwrap(), profile);
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn settings_that_matter(config: &Config) -> Result<toml::Table> {
 }
 
 /// Settings that a run may be older than, and what there was before: nothing of the kind.
-pub(super) const LATER: [(&str, &str); 11] = [
+pub(super) const BEFORE_IT_EXISTED: [(&str, &str); 11] = [
     ("model.coupling", "\"affine\""),
     ("data.regression", "false"),
     ("train.dropout", "0.0"),
@@ -86,7 +86,7 @@ pub(super) const LATER: [(&str, &str); 11] = [
 
 /// The settings of a checkpoint with those that it is older than.
 fn with_later_settings(mut table: toml::Table) -> toml::Table {
-    for (key, value) in LATER {
+    for (key, value) in BEFORE_IT_EXISTED {
         let before = format!("{key} = {value}").parse::<toml::Table>().unwrap_or_default();
         for (section, values) in before {
             if let (Some(toml::Value::Table(ours)), toml::Value::Table(values)) = (table.get_mut(&section), values) {
@@ -127,7 +127,7 @@ mod tests {
         (config.train.cooldown, config.train.retries) = (0, 0);
         let ours = settings_that_matter(&config).unwrap();
         let mut older = ours.clone();
-        for (key, _) in LATER {
+        for (key, _) in BEFORE_IT_EXISTED {
             let (section, name) = key.split_once('.').unwrap();
             assert!(older[section].as_table_mut().unwrap().remove(name).is_some(), "{key}");
         }
@@ -136,5 +136,52 @@ mod tests {
         config.train.clip_norm = 1.0;
         let clipped = settings_that_matter(&config).unwrap();
         assert_eq!(difference(&with_later_settings(older), &clipped).as_deref(), Some("train.clip_norm"));
+    }
+
+    /// A setting that every training has is in the list, or was there before the first checkpoint: runs that are older than
+    /// it would otherwise be refused, or go on in another way.
+    #[test]
+    fn a_new_setting_has_a_value_for_older_runs() {
+        const FROM_THE_BEGINNING: [(&str, &[&str]); 3] = [
+            ("data", &["seed", "standardize", "test_noise", "validation"]),
+            (
+                "model",
+                &["blocks", "condition_on", "depth", "init_sigma", "kind", "mix_first", "mixing", "scale", "width"],
+            ),
+            ("train", FIRST_OF_TRAIN),
+        ];
+        const FIRST_OF_TRAIN: &[&str] = &[
+            "batch",
+            "batches_per_epoch",
+            "beta1",
+            "beta2",
+            "epochs",
+            "eps",
+            "grad_clamp",
+            "keep",
+            "l2",
+            "lr",
+            "lr_final",
+            "memory",
+            "noise",
+            "patience",
+            "seed",
+            "shuffle",
+            "warmup_epochs",
+            "warmup_factor",
+        ];
+        // Absent unless it is given, here and in older runs alike.
+        const OF_SOME: [&str; 2] = ["model.max_log_scale", "train.batch"];
+        let ours = settings_that_matter(&for_affine_tables()).unwrap();
+        for (section, first) in FROM_THE_BEGINNING {
+            for name in ours[section].as_table().unwrap().keys() {
+                let key = format!("{section}.{name}");
+                let known = first.contains(&name.as_str()) || OF_SOME.contains(&key.as_str());
+                assert!(
+                    known || BEFORE_IT_EXISTED.iter().any(|(later, _)| *later == key),
+                    "{key} has no value for older runs"
+                );
+            }
+        }
     }
 }
