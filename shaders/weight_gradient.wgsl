@@ -212,7 +212,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
         input_row(right_row, k_rows.w, columns),
     );
     let tile = (thread / 16u) * 16u;
-    let to = 64u * b + tile + vec4<u32>(a ^ (2u * b & 2u)) + (four ^ vec4<u32>(2u * b & 4u));
+    let to = 64u * b + tile + vec4<u32>(a ^ ((2u * b) & 2u)) + (four ^ vec4<u32>((2u * b) & 4u));
     let own = Own(
         tile + vec2<u32>(a, a ^ 2u),
         tile + vec2<u32>(b, b ^ 2u),
