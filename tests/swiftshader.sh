@@ -10,12 +10,12 @@ usage: tests/swiftshader.sh [options]
 
   --icd FILE      description of the driver, vk_swiftshader_icd.json [that of an installed Chromium; else Debian's package
                   chromium-common is fetched and unpacked below target/, and not installed]
-  --columns A,B   numbers of columns of the contract's models [1,2,3,5,7,20]; all: from 1 to 33
+  --columns A,B   numbers of columns of the contract's models [1,2,5]; all: from 1 to 33
   --tests A,B     fixtures, contract, library [fixtures,contract]
 TEXT
 }
 
-icd='' columns=1,2,3,5,7,20 tests=fixtures,contract
+icd='' columns=1,2,5 tests=fixtures,contract
 while [ $# -gt 0 ]; do
     case $1 in
         -h | --help) usage; exit 0 ;;
