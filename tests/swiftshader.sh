@@ -63,9 +63,27 @@ export VK_ICD_FILENAMES="$icd" NODEVICE_SELECT=1
 # Tests fail if no adapter has that name.
 export HINTFLOW_TEST_DEVICE=SwiftShader
 [ "$columns" = all ] || export HINTFLOW_TEST_COLUMNS="$columns"
-case ,$tests, in *,library,*) cargo test --locked --lib -- engine::gpu:: ;; esac
-of_programs=''
+# Each test in a process of its own: SwiftShader gives back what it took for kernels when that ends, not before.
+one_by_one() { # --lib or --test it, then what names contain
+    cargo test --quiet --locked "$@" --skip cli:: --list --format terse 2>/dev/null | sed -n 's/: test$//p' >"$folder.tests"
+    [ -s "$folder.tests" ] || { echo "swiftshader.sh: no tests: $*" >&2; exit 1; }
+    while IFS=' ' read -r test; do
+        if cargo test --quiet --locked $binary -- --exact "$test" >"$folder.log" 2>&1 </dev/null; then
+            echo "ok $test"
+        else
+            cat "$folder.log" >&2
+            echo "FAILED $test"
+            failed=yes
+        fi
+    done <"$folder.tests"
+}
+
+failed='' binary='--lib'
+mkdir -p "$(dirname "$folder")"
+case ,$tests, in *,library,*) one_by_one --lib -- engine::gpu:: ;; esac
+binary='--test it'
 for name in fixtures contract; do
-    case ,$tests, in *",$name,"*) of_programs="$of_programs $name::gpu::" ;; esac
+    case ,$tests, in *",$name,"*) one_by_one --test it -- "$name::gpu::" ;; esac
 done
-[ -z "$of_programs" ] || exec cargo test --locked --test it -- $of_programs --skip cli::
+rm -f "$folder.tests" "$folder.log"
+[ -z "$failed" ]
