@@ -4,8 +4,9 @@
 //
 // A line per file, fields with tabs between: file, threads of a workgroup, threads of a subgroup, then `name=value` for
 // every number of VK_KHR_pipeline_executable_properties; and FILE.s in DIR, the assembly. The first line is the device and
-// its driver, after `#`. It makes pipelines and runs nothing, so a driver without any hardware will do (RADV's null device). Shaders are those
-// of hintflow: entry point `main`, storage buffers in descriptor set 0, up to 128 bytes of push constants.
+// its driver, after `#`. It makes pipelines and runs nothing, so a driver without any hardware will do (RADV's null
+// device). Shaders are those of hintflow: entry point `main`, storage buffers in descriptor set 0, up to 128 bytes of
+// push constants.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What AMD's compiler in Mesa (RADV, ACO) makes of the kernels, on a machine without a GPU: registers, spills, scratch,
-# workgroup memory, waves, the main loop and its own estimates of time. Fails where a kernel spills registers or needs
-# scratch memory, where a loop waits for its loads one by one, and where a hot kernel has fewer waves than it must.
+# workgroup memory, waves, the main loop and its own estimates of time. Fails if a kernel spills registers or needs
+# scratch memory, if a main loop waits for its loads one by one, or if a hot kernel has fewer waves than it must.
 set -euo pipefail
 from=$PWD
 cd "$(dirname "$0")/.."

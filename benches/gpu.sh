@@ -12,7 +12,8 @@ usage() {
 usage: benches/gpu.sh [options]
 
   --hintflow FILE      the program [target/release/hintflow]
-  --tests FILE         a test binary (`cargo test --no-run` prints their names); repeat it for the library's and `it`
+  --tests FILE         a test binary, whose name `cargo test --no-run` prints; repeat it for those of src/lib.rs
+                       (hintflow-...) and tests/it (it-...)
   --torch-step FILE    a script that times the same cases in PyTorch, see benches/compare.sh
   --python FILE        the Python that has PyTorch [python3]
   --torch-device D     [cuda]

@@ -173,11 +173,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             // The columns have been read.
             workgroupBarrier();
         }
-        save_block(middle, d_middle);
-        save_block(outer, d_outer);
-        save(bias.at.x, d_bias.x);
-        save(bias.at.y, d_bias.y);
-        save(bias.at.z, d_bias.z);
+        // Looked up again: where gradients go would take a dozen registers all along, and GCN would have one wave.
+        save_block(block_at(narrow_pack_middle(pack), thread, which, copy), d_middle);
+        save_block(block_at(narrow_pack_outer(pack), thread, which, copy), d_outer);
+        let home = biases_at(narrow_pack_biases(pack), thread, which, copy).at;
+        save(home.x, d_bias.x);
+        save(home.y, d_bias.y);
+        save(home.z, d_bias.z);
     }
 }
 

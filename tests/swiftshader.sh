@@ -63,13 +63,16 @@ export VK_ICD_FILENAMES="$icd" NODEVICE_SELECT=1
 # Tests fail if no adapter has that name.
 export HINTFLOW_TEST_DEVICE=SwiftShader
 [ "$columns" = all ] || export HINTFLOW_TEST_COLUMNS="$columns"
-# Each test in a process of its own: SwiftShader gives back what it took for kernels when that ends, not before.
-one_by_one() { # --lib or --test it, then what names contain
-    cargo test --quiet --locked "$@" --skip cli:: --list --format terse 2>/dev/null | sed -n 's/: test$//p' >"$folder.tests"
-    [ -s "$folder.tests" ] || { echo "swiftshader.sh: no tests: $*" >&2; exit 1; }
+# Each test in a process of its own: SwiftShader gives back what it took for kernels when that ends, not before. The
+# fixture of 100 columns would take more than 24 GB, and is left out.
+one_by_one() { # --lib or --test it, what names begin with
+    cargo test --quiet --locked $1 -- "$2" --skip cli:: --skip n100 --list --format terse 2>/dev/null |
+        sed -n 's/: test$//p' >"$folder.tests"
+    [ -s "$folder.tests" ] || { echo "swiftshader.sh: no tests: $2" >&2; exit 1; }
     while IFS=' ' read -r test; do
-        if cargo test --quiet --locked $binary -- --exact "$test" >"$folder.log" 2>&1 </dev/null; then
-            echo "ok $test"
+        begun=$(date +%s)
+        if cargo test --quiet --locked $1 -- --exact "$test" >"$folder.log" 2>&1 </dev/null; then
+            echo "ok $test, $(($(date +%s) - begun)) s"
         else
             cat "$folder.log" >&2
             echo "FAILED $test"
@@ -78,12 +81,11 @@ one_by_one() { # --lib or --test it, then what names contain
     done <"$folder.tests"
 }
 
-failed='' binary='--lib'
+failed=''
 mkdir -p "$(dirname "$folder")"
-case ,$tests, in *,library,*) one_by_one --lib -- engine::gpu:: ;; esac
-binary='--test it'
+case ,$tests, in *,library,*) one_by_one --lib engine::gpu:: ;; esac
 for name in fixtures contract; do
-    case ,$tests, in *",$name,"*) one_by_one --test it -- "$name::gpu::" ;; esac
+    case ,$tests, in *",$name,"*) one_by_one '--test it' "$name::gpu::" ;; esac
 done
 rm -f "$folder.tests" "$folder.log"
 [ -z "$failed" ]

@@ -46,7 +46,7 @@ pub struct Card {
 /// The cards that times are predicted for.
 pub const CARDS: [Card; 7] = [
     Card { words: "rx 6800", tflops: 16.2, gb_per_s: 512.0, step: 64, dispatch_us: 5.0, busy: 0.8, name: "RX 6800" },
-    // Two instructions at a time where the compiler finds two: the networks' 128 multiply-adds take 68 of 99 slots.
+    // Two instructions at a time if the compiler finds two: the networks' 128 multiply-adds take 68 of 99 slots.
     Card {
         words: "7900 xtx",
         tflops: 61.4,
@@ -93,7 +93,7 @@ pub struct Prediction {
 /// What a kernel would take of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PredictedKernel {
-    /// Its name, where several operations share a kernel that of each.
+    /// Its name; of operations that share a kernel, that of each.
     pub name: &'static str,
     /// Milliseconds of arithmetic.
     pub arithmetic_ms: f64,

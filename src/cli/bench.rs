@@ -212,10 +212,11 @@ fn cases(names: &[String]) -> crate::Result<Vec<Case>> {
 
 impl Model {
     fn run(self) -> Done {
-        let cards = match self.gpu.as_slice() {
-            [all] if all.trim() == "all" => CARDS.iter().collect(),
-            names => names.iter().map(|name| Card::named(name.trim())).collect::<crate::Result<Vec<_>>>()?,
-        };
+        let names = self.gpu.iter().flat_map(|name| match name.trim() {
+            "all" => CARDS.map(|card| card.name).to_vec(),
+            name => vec![name],
+        });
+        let cards = names.map(Card::named).collect::<crate::Result<Vec<_>>>()?;
         let on = self.condition_on.into();
         let mut lines = Vec::new();
         for case in cases(&self.case)? {

@@ -29,10 +29,9 @@
 //! measured yet; batches of 10,000. lens2 (2 blocks, 0.1 million parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of
 //! the peak; 0.66 GB of activations, 0.2 ms; 12 dispatches, 0.05 ms. cross4 (4 blocks, 2 million): 120 GFLOP, 150 with
 //! padding, 5.6 ms; 9 GB of activations, 3.2 ms, of which narrow networks that are computed again leave 2.5 GB for 13
-//! GFLOP more; 26 dispatches, 0.1 ms. What decides
-//! which part of the peak is reached stands with the kernels: `layout/packs` (networks), `layout/narrow`,
-//! `shaders/weight_gradient.wgsl`. So does what was left out or is estimated to be of no help; for dispatches in
-//! `compile/record/fused`.
+//! GFLOP more; 26 dispatches, 0.1 ms. What decides which part of the peak is reached stands with the kernels:
+//! `layout/packs` (networks), `layout/narrow`, `shaders/weight_gradient.wgsl`. So does what was left out or is estimated
+//! to be of no help; for dispatches in `compile/record/fused`.
 
 mod compile;
 mod device;

@@ -1,7 +1,7 @@
 //! What the kernels of a program have to do, counted without a device: for predictions of times.
 //!
 //! Operations are those that the lanes of a GPU go through, padding and idle lanes included; bytes are those of every
-//! operation on its own, from and to the device's memory, so they are more where a dispatch runs several or a cache helps.
+//! operation on its own, from and to the device's memory, so they are too many if a dispatch runs several of them or a cache helps.
 
 use super::bounds::{Bounds, KernelVariants};
 use super::dispatch::Dispatch;
@@ -148,7 +148,7 @@ impl Counted<'_> {
         let (st, kept) = (stage.st_rows, self.kept_rows(id));
         let slots = if short { 0 } else { stage.slot_rows };
         let inputs: u32 = narrow.iter().map(|node| node.inputs() + node.outputs + node.upper).sum();
-        let recomputed = tables.narrow.filter(|_| again).map(|narrow_packs| {
+        let narrow_products = tables.narrow.filter(|_| again).map(|narrow_packs| {
             let of_node = |node: &Node| f64::from(forward(node, 4) + backward(node, 4, short));
             // A thread has 16 weights of the middle layer, and of the outer ones once for either.
             let threads = f64::from(narrow_packs.count * narrow_packs.shape.threads.next_multiple_of(self.step));
@@ -160,7 +160,7 @@ impl Counted<'_> {
         // Its copies of the gradient.
         let copies = self.fit.slices as f64 * f64::from(tiles * JOB_SIZE * JOB_SIZE);
         self.add("weight_gradient", 0.0, 4.0 * copies);
-        if let Some(products) = recomputed {
+        if let Some(products) = narrow_products {
             self.each("narrow_backward", products, inputs);
         }
     }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn dispatches_are_those_that_are_recorded() {
-        // As many as `benches/README.md` says; narrow networks of cross4 are computed again in each block.
+        // Narrow networks of cross4 are computed again in each block.
         assert_eq!(["lens2", "cross4"].map(|case| of(case).1), [12, 26]);
     }
 }

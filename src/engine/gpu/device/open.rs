@@ -24,8 +24,8 @@ pub(crate) struct Device {
     pub(crate) limits: wgpu::Limits,
     /// Whether it computes on the CPU.
     pub(crate) software: bool,
-    /// Most threads that run in step.
-    subgroup: u32,
+    /// Fewest and most threads that run in step.
+    subgroup: (u32, u32),
     /// How kernels get their `launch`.
     pub(crate) passing: Passing,
     /// Layout of bind group 1 where `launch` comes from a buffer.
@@ -134,7 +134,7 @@ impl Device {
             if immediates { (Passing::Immediate, None) } else { (Passing::Buffer, Some(launch_layout(&device))) };
         Ok(Self {
             software: info.device_type == wgpu::DeviceType::Cpu,
-            subgroup: info.subgroup_max_size,
+            subgroup: (info.subgroup_min_size, info.subgroup_max_size),
             info: adapter::device_info(info),
             passing,
             launch_layout,
@@ -192,10 +192,11 @@ impl Device {
         let limits = &self.limits;
         let threads = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
         let most = Workgroup::MOST;
+        let (few, many) = self.subgroup;
         Workgroup {
             bytes: limits.max_compute_workgroup_storage_size.min(most.bytes),
             threads: threads.min(most.threads),
-            step: Workgroup::step(if self.software { 0 } else { self.subgroup }),
+            step: Workgroup::step(few, many),
         }
     }
 

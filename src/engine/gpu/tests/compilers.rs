@@ -96,7 +96,7 @@ fn spirv_is_written() {
 }
 
 /// What real compilers say: no kernel spills registers or waits for its loads one by one, and the hot ones have enough
-/// waves. Left out, with the reason on stderr, where there is no Mesa for it, no gcc, or no header of Vulkan.
+/// waves. Left out, with the reason on stderr, if there is no Mesa for it, no gcc, or no header of Vulkan.
 #[test]
 #[cfg(unix)]
 fn compilers_of_real_gpus_like_the_kernels() {

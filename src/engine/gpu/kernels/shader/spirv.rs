@@ -1,7 +1,5 @@
 //! Kernels as SPIR-V, for compilers and checks outside this crate.
 
-use std::collections::HashMap;
-
 use naga::back::pipeline_constants::process_overrides;
 use naga::back::spv;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
@@ -13,10 +11,9 @@ use super::{Passing, Variant};
 pub(crate) fn spirv(variant: Variant) -> Vec<u8> {
     let module = variant.parse(Passing::Immediate).unwrap();
     let info = Validator::new(ValidationFlags::all(), Capabilities::IMMEDIATES).validate(&module).unwrap();
-    let constants: HashMap<String, f64> =
-        variant.constants().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let constants = variant.constants().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let entry = (naga::ShaderStage::Compute, "main");
-    let (module, info) = process_overrides(&module, &info, Some(entry), &constants.into_iter().collect()).unwrap();
+    let (module, info) = process_overrides(&module, &info, Some(entry), &constants).unwrap();
     let unchecked = BoundsCheckPolicy::Unchecked;
     let options = spv::Options {
         lang_version: (1, 6),

@@ -1,4 +1,4 @@
-//! What programs outside this crate say of every shader, where they are installed; a test says why it left one out.
+//! What programs outside this crate say of every shader, if they are installed; a test says why it left one out.
 
 use std::path::Path;
 use std::process::{Command, Output};
