@@ -11,7 +11,7 @@ usage: tests/swiftshader.sh [options]
   --icd FILE      description of the driver, vk_swiftshader_icd.json [that of an installed Chromium; else Debian's package
                   chromium-common is fetched and unpacked below target/, and not installed]
   --columns A,B   numbers of columns of the contract's models [1,2,5]; all: from 1 to 33
-  --tests A,B     fixtures, contract, library [fixtures,contract]
+  --tests A,B     fixtures, contract, library; few: a fixture of each kind, for CI [fixtures,contract]
 TEXT
 }
 
@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
 done
 for name in $(echo "$tests" | tr ',' ' '); do
     case $name in
-        fixtures | contract | library) ;;
-        *) echo "swiftshader.sh: --tests takes fixtures, contract and library, not $name" >&2; exit 2 ;;
+        few | fixtures | contract | library) ;;
+        *) echo "swiftshader.sh: --tests takes few, fixtures, contract and library, not $name" >&2; exit 2 ;;
     esac
 done
 
@@ -84,6 +84,13 @@ one_by_one() { # --lib or --test it, what names begin with
 failed=''
 mkdir -p "$(dirname "$folder")"
 case ,$tests, in *,library,*) one_by_one --lib engine::gpu:: ;; esac
+case ,$tests, in
+    *,few,*)
+        for name in cinn_n5_c3_spline flow_n3_exp hint_n5_c2_spline_output; do
+            one_by_one '--test it' "fixtures::gpu::$name"
+        done
+        ;;
+esac
 for name in fixtures contract; do
     case ,$tests, in *",$name,"*) one_by_one '--test it' "$name::gpu::" ;; esac
 done
