@@ -12,8 +12,8 @@ usage() {
 usage: benches/gpu.sh [options]
 
   --hintflow FILE      the program [target/release/hintflow]
-  --tests FILE         a test binary (`cargo test --no-run` prints their names); repeat it for the library's, contract,
-                       fixtures, memory, train
+  --tests FILE         a test binary, whose name `cargo test --no-run` prints; repeat it for those of src/lib.rs
+                       (hintflow-...) and tests/it (it-...)
   --torch-step FILE    a script that times the same cases in PyTorch, see benches/compare.sh
   --python FILE        the Python that has PyTorch [python3]
   --torch-device D     [cuda]
@@ -176,6 +176,19 @@ grep '^|' "$out/compare.txt" || echo "nothing was timed"
 if [ -f "$out/compare-output.txt" ] && [ "$(grep -c '^|' "$out/compare-output.txt")" -gt 2 ]; then
     printf '\nNetworks see transformed columns:\n\n'
     grep '^|' "$out/compare-output.txt"
+fi
+# What the model of time predicted of this card, beside what was measured.
+if "$hintflow" bench model --gpu "$adapter" --case "$cases" >"$out/model.txt" 2>&1; then
+    printf '\nSteps, measured and predicted (benches/README.md):\n\n| case | measured, ms | predicted, ms | measured / predicted |\n|---|---|---|---|\n'
+    awk -F' *[|] *' '
+        NR == FNR { if (FNR > 2) { sub(/ .*/, "", $3); predicted[$2] = $3 } next }
+        $3 == "step" && $2 in predicted {
+            measured = $5
+            sub(/ .*/, "", measured)
+            if (measured > 0) printf "| %s | %s | %s | %.2f |\n", $2, measured, predicted[$2], measured / predicted[$2]
+        }' "$out/model.txt" "$out/compare.txt"
+else
+    printf '\nNo prediction: %s\n' "$(tail -n 1 "$out/model.txt")"
 fi
 for name in ${tests[@]+"${tests[@]}"}; do
     printf '\n%s: %s\n' "$(basename "$name")" "$(sed -n 's/^test result: \(.*\); [0-9]* measured.*/\1/p' "$out/tests-$(basename "$name").txt")"

@@ -34,10 +34,7 @@ var<immediate> launch: Launch;
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.y * launch.pitch + id.x;
     if (i >= launch.trained) { return; }
-    var sum = 0.0;
-    for (var s = 0u; s < launch.slices; s++) {
-        sum += partials[s * launch.length + i];
-    }
+    var sum = sum_of_copies(i);
     if (launch.clipped != 0u) {
         let scale = extras[EXTRA_SCALE];
         if (scale < 0.0) { return; }

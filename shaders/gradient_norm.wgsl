@@ -15,10 +15,7 @@ var<workgroup> parts: array<f32, 256>;
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     var squares = 0.0;
     for (var i = wg.x * 256u + thread; i < launch.trained; i += launch.sums * 256u) {
-        var g = 0.0;
-        for (var s = 0u; s < launch.slices; s++) {
-            g += partials[s * launch.length + i];
-        }
+        let g = sum_of_copies(i);
         squares = fma(g, g, squares);
     }
     let sum = sum_of_group(squares, thread);

@@ -42,6 +42,28 @@ fn half_panel(at: u32, first: u32, length: u32) -> u32 {
     return at + (first / 8u) * length + (first / 4u) % 2u;
 }
 
+// A row to fetch.
+struct Fetch {
+    to: u32,  // where it goes in workgroup memory, or NONE: there is no such row
+    row: u32, // where it is in the arena
+}
+
+// That of a list with that number. One that does not exist stands for the last one, and nobody keeps it.
+fn fetch_at(sources: u32, number: u32, which: u32) -> Fetch {
+    let count = list_count(sources);
+    let source = list_begin(sources) + min(number, count - 1u) * SOURCE_WORDS;
+    var first = launch.x;
+    if (source_kind(source) == OF_D_ST) { first = launch.d_st; }
+    if (source_kind(source) == OF_GIVEN) { first = launch.given; }
+    let row = first + source_row(source) + which * source_step(source);
+    return Fetch(select(NONE, source_to(source) * PITCH, number < count), row * launch.tile.stride);
+}
+
+// Keeps a quad of it, with zeros for samples that do not exist.
+fn keep_row(fetch: Fetch, lane: u32, quad: vec4<f32>, exists: vec4<bool>) {
+    if (fetch.to != NONE) { act[fetch.to + lane] = select(vec4<f32>(), quad, exists); }
+}
+
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let pack = launch.packs + (launch.first + wg.x) * NARROW_PACK_WORDS;
@@ -68,6 +90,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let own_rear = rear + item.first * PITCH;
     let inputs = place.inputs * PITCH + lane;
     let outs = place.outs * PITCH + lane;
+    let sources = narrow_pack_sources(pack);
+    let groups = THREADS / QUADS;
     for (var which = 0u; which < NETWORKS; which++) {
         let net = net_at(place.node, which);
         let left = net.hidden - item.first;
@@ -84,21 +108,23 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             d_outer = load_block(outer);
             d_bias = vec3<f32>(load(bias.at.x), load(bias.at.y), load(bias.at.z));
         }
+        // The first row that a group of threads fetches; there are seldom more than two. To keep the second at hand, too,
+        // takes registers that some devices do not have.
+        let first = fetch_at(sources, group, which);
         for (var base = begin; base < end; base += QUADS) {
             let quad = base + lane;
             let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
             let inside = quad < end;
-            let sources = narrow_pack_sources(pack);
-            for (var i = group; i < list_count(sources); i += THREADS / QUADS) {
-                let source = list_begin(sources) + i * SOURCE_WORDS;
-                var first = launch.x;
-                if (source_kind(source) == OF_D_ST) { first = launch.d_st; }
-                if (source_kind(source) == OF_GIVEN) { first = launch.given; }
-                let row = first + source_row(source) + which * source_step(source);
+            var first_quad = vec4<f32>();
+            if (inside) { first_quad = arena[first.row + quad]; }
+            for (var i = group + groups; i < list_count(sources); i += groups) {
+                let more = fetch_at(sources, i, which);
                 var v = vec4<f32>();
-                if (inside) { v = select(v, arena[row * stride + quad], exists); }
-                act[source_to(source) * PITCH + lane] = v;
+                if (inside) { v = arena[more.row + quad]; }
+                keep_row(more, lane, v, exists);
             }
+            // After the loop, which looks up rows in the meantime.
+            keep_row(first, lane, first_quad, exists);
             workgroupBarrier();
             var hidden = zero_four();
             if (works) {
@@ -147,11 +173,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
             // The columns have been read.
             workgroupBarrier();
         }
-        save_block(middle, d_middle);
-        save_block(outer, d_outer);
-        save(bias.at.x, d_bias.x);
-        save(bias.at.y, d_bias.y);
-        save(bias.at.z, d_bias.z);
+        // Looked up again: where gradients go would take a dozen registers all along, and GCN would have one wave.
+        save_block(block_at(narrow_pack_middle(pack), thread, which, copy), d_middle);
+        save_block(block_at(narrow_pack_outer(pack), thread, which, copy), d_outer);
+        let home = biases_at(narrow_pack_biases(pack), thread, which, copy).at;
+        save(home.x, d_bias.x);
+        save(home.y, d_bias.y);
+        save(home.z, d_bias.z);
     }
 }
 
@@ -160,20 +188,22 @@ fn send(pack: u32, group: u32, lane: u32, which: u32, quad: u32) {
     let stride = launch.tile.stride;
     let parts = narrow_pack_upper(pack);
     for (var i = group; i < list_count(parts); i += THREADS / QUADS) {
-        let upper = part_at(list_begin(parts) + i * PART_WORDS);
-        let place = place_at(upper.place);
-        let net = net_at(place.node, which);
-        let count = net.upper - upper.first;
-        let at = (launch.slots + net.slot + upper.first) * stride + quad;
+        let upper = list_begin(parts) + i * UPPER_WORDS;
+        let count = upper_count(upper);
+        let last = count - 1u;
+        let at = (launch.slots + upper_slot(upper)) * stride + quad;
         var sum = zero_four();
-        // What this very thread left there for the network before.
+        // What this very thread left there for the network before; all loads at once, and those of columns that do not
+        // exist are of no use.
         if (which > 0u) {
-            sum.a = arena[at];
-            if (count > 1u) { sum.b = arena[at + stride]; }
-            if (count > 2u) { sum.c = arena[at + 2u * stride]; }
-            if (count > 3u) { sum.d = arena[at + 3u * stride]; }
+            sum = Four(
+                arena[at],
+                arena[at + min(1u, last) * stride],
+                arena[at + min(2u, last) * stride],
+                arena[at + min(3u, last) * stride],
+            );
         }
-        let panel = half_panel(net.back.x, upper.first, 2u * net.hidden);
-        store_four(add_act_four(sum, panel, place.front * PITCH + lane, PITCH, net.hidden), at, count);
+        let front = upper_front(upper) * PITCH + lane;
+        store_four(add_act_four(sum, upper_panels(upper, which), front, PITCH, upper_hidden(upper)), at, count);
     }
 }

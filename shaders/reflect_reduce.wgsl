@@ -18,9 +18,5 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     let n = mixing_dim(mix);
     let i = wg.x * 256u + thread;
     if (i >= n * n) { return; }
-    var sum = 0.0;
-    for (var s = 0u; s < launch.slices; s++) {
-        sum += partials[s * launch.length + mixing_q(mix) + i];
-    }
-    scratch[launch.room + wg.y * 2u * n * n + i] = sum;
+    scratch[launch.room + wg.y * 2u * n * n + i] = sum_of_copies(mixing_q(mix) + i);
 }

@@ -5,10 +5,10 @@
 // changes no bit.
 //
 // Per quad a thread has 64 multiply-adds, 4 additions and 9 loads from workgroup memory; per 4 quads 8 loads and stores
-// to get them there: 70 % of the instructions are multiply-adds, and the loads, of 16 bytes for a thread, may take as
-// long. Tiles of 32 x 32 with a workgroup each, the bias as one more input, took 1.8 times the work for lens2 (155,648
-// weights a block instead of 85,504, of 50,112 that exist): narrow networks left most of a tile empty, and 32 + 1
-// inputs took two.
+// to get them there. Of what AMD's compiler makes of the loop 67 % of the instructions are multiply-adds, and 87 % of
+// those for the unit that does them; the loads, of 16 bytes for a thread, may take as long. Tiles of 32 x 32 with a
+// workgroup each, the bias as one more input, took 1.8 times the work for lens2 (155,648 weights a block instead of
+// 85,504, of 50,112 that exist): narrow networks left most of a tile empty, and 32 + 1 inputs took two.
 struct Launch {
     tile: TileJob,
     left0: u32,  // rows of the gradients of the outputs, by layer
@@ -29,17 +29,91 @@ var<immediate> launch: Launch;
 @group(0) @binding(2) var<storage, read> tables: array<u32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 
-// Four quads of 16 rows for each of the four weight tiles; a row takes 5, so that threads that read different rows meet
-// different banks.
-var<workgroup> left: array<vec4<f32>, 320>;
-var<workgroup> right: array<vec4<f32>, 320>;
+// Four quads of 16 rows for each of the four weight tiles: quad q of a tile's row i at 64 q + 16 tile + (i xor 2 q), so
+// that threads that write different quads side by side meet different banks, as do those that read one quad of different
+// rows. (A row of four quads and a fifth between rows does the same and takes a quarter more; how much there is decides
+// on how many workgroups run at a time.)
+var<workgroup> left: array<vec4<f32>, 256>;
+var<workgroup> right: array<vec4<f32>, 256>;
 
-// A quad of a row of the arena. Where not the `whole` group of quads exists, samples that do not are zero.
-fn fetch(at: u32, quad: u32, end: u32, whole: bool) -> vec4<f32> {
-    if (whole) { return arena[at]; }
-    if (quad >= end) { return vec4<f32>(); }
-    let exists = vec4<u32>(quad * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(launch.tile.rows);
-    return select(vec4<f32>(), arena[at], exists);
+// Quads of four rows.
+struct Rows {
+    a: vec4<f32>,
+    b: vec4<f32>,
+    c: vec4<f32>,
+    d: vec4<f32>,
+}
+
+// Those at these places of the arena.
+fn fetch(at: vec4<u32>) -> Rows {
+    return Rows(arena[at.x], arena[at.y], arena[at.z], arena[at.w]);
+}
+
+// The same with zeros for samples that do not exist.
+fn only(rows: Rows, exists: vec4<bool>) -> Rows {
+    let z = vec4<f32>();
+    return Rows(
+        select(z, rows.a, exists),
+        select(z, rows.b, exists),
+        select(z, rows.c, exists),
+        select(z, rows.d, exists),
+    );
+}
+
+// Keeps four rows of outputs and of inputs at the same places.
+fn keep(outs: Rows, ins: Rows, at: vec4<u32>) {
+    left[at.x] = outs.a;
+    left[at.y] = outs.b;
+    left[at.z] = outs.c;
+    left[at.w] = outs.d;
+    right[at.x] = ins.a;
+    right[at.y] = ins.b;
+    right[at.z] = ins.c;
+    right[at.w] = ins.d;
+}
+
+// Gradients of 4 x 4 weights and of a bias.
+struct Sums {
+    a: vec4<f32>,
+    b: vec4<f32>,
+    c: vec4<f32>,
+    d: vec4<f32>,
+    bias: f32,
+}
+
+// Adds a quad of samples. Row 0 of the outputs is at l, of the inputs at r, and the others after them in steps of 4,
+// with `flip` two by two the other way round; the bias has a row of its own.
+fn add(sums: Sums, l: u32, r: u32, bias: u32, flip: u32) -> Sums {
+    let r0 = right[r + flip];
+    let r1 = right[r + (4u ^ flip)];
+    let r2 = right[r + 8u + flip];
+    let r3 = right[r + 8u + (4u ^ flip)];
+    let l0 = left[l + flip];
+    let l1 = left[l + (4u ^ flip)];
+    let l2 = left[l + 8u + flip];
+    let l3 = left[l + 8u + (4u ^ flip)];
+    return Sums(
+        add_quad(sums.a, l0, r0, r1, r2, r3),
+        add_quad(sums.b, l1, r0, r1, r2, r3),
+        add_quad(sums.c, l2, r0, r1, r2, r3),
+        add_quad(sums.d, l3, r0, r1, r2, r3),
+        add_bias(sums.bias, left[bias]),
+    );
+}
+
+// Where a thread finds quads in workgroup memory, even ones and odd ones.
+struct Own {
+    left: vec2<u32>,
+    right: vec2<u32>,
+    bias: vec2<u32>,
+}
+
+// Adds four quads of samples.
+fn add_quads(sums: Sums, own: Own) -> Sums {
+    var some = add(sums, own.left.x, own.right.x, own.bias.x, 0u);
+    some = add(some, own.left.y + 64u, own.right.y + 64u, own.bias.y + 64u, 0u);
+    some = add(some, own.left.x + 128u, own.right.x + 128u, (own.bias.x ^ 4u) + 128u, 4u);
+    return add(some, own.left.y + 192u, own.right.y + 192u, (own.bias.y ^ 4u) + 192u, 4u);
 }
 
 // The row of the arena that holds input k of a layer: one of the rows from `right` on, or a condition.
@@ -105,11 +179,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     if (k0 == 0u && weight_tile_bias(job) != NONE && o + 4u * b < n_out) {
         bias_at = w.copy + weight_tile_bias(job) + o + 4u * b;
     }
-    var sum0 = vec4<f32>();
-    var sum1 = vec4<f32>();
-    var sum2 = vec4<f32>();
-    var sum3 = vec4<f32>();
-    var bias = 0.0;
+    var sums = Sums();
     // The slice's quads within this tile.
     let tile_first = launch.tile.first / 4u;
     let slice_first = slice * launch.tile.slice;
@@ -119,59 +189,58 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) t
     // One without any samples is zero.
     if (begin >= end && added) { return; }
     if (added || slice_first < tile_first) {
-        sum0 = load_four(w, o, k);
-        sum1 = load_four(w, o + 4u, k);
-        sum2 = load_four(w, o + 8u, k);
-        sum3 = load_four(w, o + 12u, k);
-        bias = load(bias_at);
+        sums = Sums(
+            load_four(w, o, k),
+            load_four(w, o + 4u, k),
+            load_four(w, o + 8u, k),
+            load_four(w, o + 12u, k),
+            load(bias_at),
+        );
     }
     // What this thread fetches: quad b of rows a, a + 4, a + 8, a + 12. Rows that do not exist stand for the last one,
     // so their sums are of no use and nobody stores them.
     let stride = launch.tile.stride;
     let last_out = n_out - 1u;
     let last_in = max(n_in, 1u) - 1u;
-    let from0 = (left_row + min(o, last_out)) * stride;
-    let from1 = (left_row + min(o + 4u, last_out)) * stride;
-    let from2 = (left_row + min(o + 8u, last_out)) * stride;
-    let from3 = (left_row + min(o + 12u, last_out)) * stride;
-    let in0 = input_row(right_row, min(k0 + a, last_in), columns) * stride;
-    let in1 = input_row(right_row, min(k0 + a + 4u, last_in), columns) * stride;
-    let in2 = input_row(right_row, min(k0 + a + 8u, last_in), columns) * stride;
-    let in3 = input_row(right_row, min(k0 + a + 12u, last_in), columns) * stride;
-    let own = (thread / 16u) * 80u;
-    let to = own + a * 5u + b;
-    let i0 = own + a * 5u;
-    let j0 = own + b * 5u;
-    let bias_row = own + (a + 4u * b) * 5u;
-    for (var base = begin; base < end; base += 4u) {
-        let whole = base + 4u <= end && (base + 4u) * 4u <= launch.tile.rows;
-        let quad = base + b;
-        left[to] = fetch(from0 + quad, quad, end, whole);
-        left[to + 20u] = fetch(from1 + quad, quad, end, whole);
-        left[to + 40u] = fetch(from2 + quad, quad, end, whole);
-        left[to + 60u] = fetch(from3 + quad, quad, end, whole);
-        right[to] = fetch(in0 + quad, quad, end, whole);
-        right[to + 20u] = fetch(in1 + quad, quad, end, whole);
-        right[to + 40u] = fetch(in2 + quad, quad, end, whole);
-        right[to + 60u] = fetch(in3 + quad, quad, end, whole);
+    let four = vec4<u32>(0u, 4u, 8u, 12u);
+    let outs = (left_row + min(o + four, vec4<u32>(last_out))) * stride + b;
+    let k_rows = min(k0 + a + four, vec4<u32>(last_in));
+    let ins = b + stride * vec4<u32>(
+        input_row(right_row, k_rows.x, columns),
+        input_row(right_row, k_rows.y, columns),
+        input_row(right_row, k_rows.z, columns),
+        input_row(right_row, k_rows.w, columns),
+    );
+    let tile = (thread / 16u) * 16u;
+    let to = 64u * b + tile + vec4<u32>(a ^ ((2u * b) & 2u)) + (four ^ vec4<u32>((2u * b) & 4u));
+    let own = Own(
+        tile + vec2<u32>(a, a ^ 2u),
+        tile + vec2<u32>(b, b ^ 2u),
+        tile + vec2<u32>(a, a ^ 2u) + 4u * b,
+    );
+    // Quads that are whole, four at a time: no samples to leave out, and all loads before the first is waited for.
+    let whole = max(min(end, launch.tile.rows / 4u), begin);
+    var base = begin;
+    for (; base + 4u <= whole; base += 4u) {
+        keep(fetch(outs + base), fetch(ins + base), to);
         workgroupBarrier();
-        for (var q = 0u; q < 4u; q++) {
-            let r0 = right[j0 + q];
-            let r1 = right[j0 + 20u + q];
-            let r2 = right[j0 + 40u + q];
-            let r3 = right[j0 + 60u + q];
-            sum0 = add_quad(sum0, left[i0 + q], r0, r1, r2, r3);
-            sum1 = add_quad(sum1, left[i0 + 20u + q], r0, r1, r2, r3);
-            sum2 = add_quad(sum2, left[i0 + 40u + q], r0, r1, r2, r3);
-            sum3 = add_quad(sum3, left[i0 + 60u + q], r0, r1, r2, r3);
-            bias = add_bias(bias, left[bias_row + q]);
-        }
+        sums = add_quads(sums, own);
         workgroupBarrier();
     }
+    // Of the last four some may not exist, and some samples of the last one.
+    if (base < end) {
+        let at = min(base + b, end - 1u) - b;
+        // None of a quad that is not this slice's.
+        let rows = select(0u, launch.tile.rows, base + b < end);
+        let of_rows = vec4<u32>((base + b) * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(rows);
+        keep(only(fetch(outs + at), of_rows), only(fetch(ins + at), of_rows), to);
+        workgroupBarrier();
+        sums = add_quads(sums, own);
+    }
     if (!exists) { return; }
-    save_four(w, o, k, sum0);
-    save_four(w, o + 4u, k, sum1);
-    save_four(w, o + 8u, k, sum2);
-    save_four(w, o + 12u, k, sum3);
-    save(bias_at, bias);
+    save_four(w, o, k, sums.a);
+    save_four(w, o + 4u, k, sums.b);
+    save_four(w, o + 8u, k, sums.c);
+    save_four(w, o + 12u, k, sums.d);
+    save(bias_at, sums.bias);
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Trainings and samples of real MPI processes, by Open MPI and by MPICH: 1, 2 and 4 ranks end with the bits of a program
 # without MPI, for a `flow`, a `hint` and a `cinn`; a rank that is killed leaves a checkpoint that goes on on another number
-# of ranks; a rank with other settings is named. On Debian and Ubuntu this installs both; elsewhere it says what to install.
+# of ranks; a rank with other settings is named. On Debian and Ubuntu this installs both; elsewhere it says what to install
+# and exits with 3.
 #
 #     tests/mpi.sh [PROGRAM]      a hintflow with the feature mpi; built if none is given
 #     KILLS=10 tests/mpi.sh       how often a rank is killed, for each MPI
@@ -15,11 +16,12 @@ as_root() {
 if ! command -v mpirun.openmpi >/dev/null || ! command -v mpirun.mpich >/dev/null; then
     if command -v apt-get >/dev/null; then
         echo "Installing Open MPI and MPICH." >&2
-        as_root apt-get update -q
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y openmpi-bin mpich
-    else
-        echo "Install Open MPI and MPICH so that mpirun.openmpi and mpirun.mpich start their programs." >&2
-        exit 1
+        as_root apt-get update -q || true
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y openmpi-bin mpich || true
+    fi
+    if ! command -v mpirun.openmpi >/dev/null || ! command -v mpirun.mpich >/dev/null; then
+        echo "SKIPPED: install Open MPI and MPICH so that mpirun.openmpi and mpirun.mpich start their programs." >&2
+        exit 3
     fi
 fi
 

@@ -4,13 +4,14 @@
 //! A `Bench` is a model of a `Case` on a device whose results have been compared with those of another way of
 //! computing them: nothing is timed before that. `check` is that comparison (`definition` its f64 side), `spread`
 //! repeats and sums up, `timing` has whole steps and draws, `kernels` their parts, `products` the matrix products of
-//! the CPU engine one by one, and `cost` counts operations and bytes.
+//! the CPU engine one by one, and `cost` counts operations and bytes. `model` predicts, and measures nothing.
 
 mod case;
 mod check;
 mod cost;
 pub(crate) mod definition;
 mod kernels;
+mod model;
 mod products;
 mod ranks;
 mod spread;
@@ -21,6 +22,7 @@ use serde::Serialize;
 pub use case::{CASES, Case};
 pub use check::{Agreement, Deviation};
 pub use kernels::{DispatchTime, KernelRow, KernelTimes, Part};
+pub use model::{CARDS, Card, PredictedKernel, Prediction};
 pub use products::{Product, ProductKind, ProductTime};
 pub use ranks::Exchange;
 pub use spread::{Effort, Spread};

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use crate::Engine;
 use crate::bench::{
-    Bench as Timed, CASES, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread, StepTiming,
-    Subject,
+    Bench as Timed, CARDS, CASES, Card, Case, Effort, KernelTimes, Part, Product, ProductTime, SampleTiming, Spread,
+    StepTiming, Subject,
 };
 use crate::counted::counted;
 use crate::engine::Footprint;
@@ -25,7 +25,8 @@ differ, the command says so and exits with 5.
 Example:
   hintflow bench step --case lens2,cross4 --device gpu
   hintflow bench kernels --case lens2
-  hintflow bench sample --case all --json";
+  hintflow bench sample --case all --json
+  hintflow bench model --gpu 'RX 6800'";
 
 /// Time training steps, sampling and kernels
 #[derive(Args)]
@@ -47,6 +48,26 @@ enum What {
     /// thread unless --threads or HINTFLOW_RUN__THREADS says otherwise, every operation is timed, then each matrix
     /// product in the shapes of the case's layers.
     Kernels(Kernels),
+    /// Predict what a training step takes on GPUs that are not here
+    ///
+    /// A model of time, to be confronted with measurements: nothing is run. benches/README.md has its assumptions.
+    Model(Model),
+}
+
+#[derive(Args)]
+struct Model {
+    /// Model and batch; several with commas, or `all`
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "all")]
+    case: Vec<String>,
+    /// Graphics card, by its name or that of an adapter; several with commas, or `all`
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "all")]
+    gpu: Vec<String>,
+    /// What the networks of a node see
+    #[arg(long, value_enum, default_value_t = On::Input)]
+    condition_on: On,
+    /// One JSON object per case and card, each on its line, with the kernels
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -141,6 +162,7 @@ impl Bench {
                 output::line(&if json { serde_json::to_string(&timing)? } else { step_text(&timing) })?;
                 Ok(())
             }),
+            What::Model(model) => model.run(),
             What::Sample(Options { memory: Some(_), .. }) => Err(crate::Error::config(
                 "--memory",
                 "is for training steps, since drawing samples keeps nothing; leave it out",
@@ -184,6 +206,45 @@ impl Bench {
     }
 }
 
+/// The cases with these names.
+fn cases(names: &[String]) -> crate::Result<Vec<Case>> {
+    let names = names.iter().flat_map(|name| match name.trim() {
+        "all" => CASES.map(|case| case.name).to_vec(),
+        name => vec![name],
+    });
+    names.map(Case::named).collect()
+}
+
+impl Model {
+    fn run(self) -> Done {
+        let names = self.gpu.iter().flat_map(|name| match name.trim() {
+            "all" => CARDS.map(|card| card.name).to_vec(),
+            name => vec![name],
+        });
+        let cards = names.map(Card::named).collect::<crate::Result<Vec<_>>>()?;
+        let on = self.condition_on.into();
+        let mut lines = Vec::new();
+        for case in cases(&self.case)? {
+            let all = cards.iter().map(|card| card.predict(&case, on)).collect::<crate::Result<Vec<_>>>()?;
+            if self.json {
+                for prediction in &all {
+                    lines.push(serde_json::to_string(prediction)?);
+                }
+            } else {
+                let times: Vec<_> = all.iter().map(|prediction| time(prediction.predicted_ms)).collect();
+                lines.push(format!("| {} | {} |", case.name, times.join(" | ")));
+            }
+        }
+        if !self.json {
+            let names: Vec<_> = cards.iter().map(|card| card.name).collect();
+            let head = format!("| step, predicted | {} |\n|---|{}", names.join(" | "), "---|".repeat(names.len()));
+            lines.insert(0, head);
+        }
+        output::line(&lines.join("\n"))?;
+        Ok(0)
+    }
+}
+
 impl Options {
     /// What a training step keeps: by the flag, else by the environment, as for `train`.
     fn memory(&self) -> crate::Result<Memory> {
@@ -199,11 +260,7 @@ impl Options {
 
     /// Calls `f` with every case on the device.
     fn each(&self, memory: Memory, mut f: impl FnMut(&Timed, &Effort, bool) -> anyhow::Result<()>) -> Done {
-        let names = self.case.iter().flat_map(|name| match name.trim() {
-            "all" => CASES.map(|case| case.name).to_vec(),
-            name => vec![name],
-        });
-        let cases = names.map(Case::named).collect::<crate::Result<Vec<_>>>()?;
+        let cases = cases(&self.case)?;
         let engine: Engine = self.device.open()?;
         let effort = Effort { seconds: self.seconds, repeats: self.repeat.map(|repeat| repeat as usize) };
         for case in cases {

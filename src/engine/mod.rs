@@ -19,8 +19,12 @@ use std::time::Duration;
 
 #[cfg(feature = "gpu")]
 pub use gpu::adapters;
+#[cfg(feature = "gpu")]
+pub(crate) use gpu::work;
 #[cfg(not(feature = "gpu"))]
 pub use no_gpu::adapters;
+#[cfg(not(feature = "gpu"))]
+pub(crate) use no_gpu::work;
 
 use crate::comm::{self, Communicator, World};
 use crate::error::Result;
@@ -39,6 +43,17 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Engine").field(&self.info()).finish()
     }
+}
+
+/// Work of one kernel of the GPU engine in a whole program, counted without a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Work {
+    /// Its name.
+    pub(crate) kernel: &'static str,
+    /// Floating-point operations of matrix products, as its lanes do them.
+    pub(crate) flops: f64,
+    /// Bytes read and written.
+    pub(crate) bytes: f64,
 }
 
 /// What a device is, for people.

@@ -1,11 +1,17 @@
 //! What there is of GPUs in a build without the feature `gpu`: none.
 
-use super::{AdapterInfo, Engine};
+use super::{AdapterInfo, Engine, Work};
 use crate::error::{Error, Result};
+use crate::program::Program;
 
 /// Every adapter of this machine that this build can use: none.
 pub fn adapters() -> Vec<AdapterInfo> {
     Vec::new()
+}
+
+/// Work of a program on a GPU: this build cannot count it.
+pub(crate) fn work(_program: &Program, _rows: usize, _step: u32) -> Result<(Vec<Work>, usize)> {
+    Err(no_gpu())
 }
 
 fn no_gpu() -> Error {

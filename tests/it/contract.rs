@@ -122,13 +122,13 @@ fn assert_same_gradients(what: &str, got: &Gradients, want: &Gradients, bending:
 }
 
 fn check_models(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {
-    for spec in specs(condition_on, dims) {
+    for spec in specs(condition_on, engines::asked(dims)) {
         check_model(&spec, 21, engine);
     }
 }
 
 fn check_splines(condition_on: ConditionOn, dims: impl Iterator<Item = usize>, engine: &Engine) {
-    for spec in spline_specs(condition_on, dims) {
+    for spec in spline_specs(condition_on, engines::asked(dims)) {
         check_model(&spec, 21, engine);
     }
 }
@@ -154,7 +154,7 @@ fn check_sizes(engine: &Engine) {
 /// The Jacobian of one unmixed block, row by row from the engine's own backward pass: its zeros are exactly those of
 /// the recursion, and its determinant is what the engine says.
 fn jacobian_is_the_papers_triangle(condition_on: ConditionOn, engine: &Engine) {
-    for dim in [1, 2, 3, 4, 5, 7, 8, 13, 20, 33] {
+    for dim in engines::asked([1, 2, 3, 4, 5, 7, 8, 13, 20, 33]) {
         for depth in depths(dim) {
             let spec = Spec { depth, condition_on, mixing: Mixing::None, blocks: 1, width: 96, ..Spec::flow(dim) };
             let model = random_model(3, spec.clone());
@@ -181,7 +181,7 @@ fn jacobian_is_the_papers_triangle(condition_on: ConditionOn, engine: &Engine) {
 /// No tensor is forgotten by the backward pass.
 fn every_parameter_gets_a_gradient(engine: &Engine) {
     for condition_on in [ConditionOn::Input, ConditionOn::Output] {
-        for dim in [2, 3, 5, 20, 33] {
+        for dim in engines::asked([2, 3, 5, 20, 33]) {
             // Wide enough that no network is dead for all rows.
             let model = random_model(7, Spec { width: 64, condition_on, ..Spec::flow(dim) });
             let (x, _) = random_rows(&model, 11, 37, 0.0);

@@ -11,7 +11,8 @@
 //!   `transfer` move commands and values there and back, `timer` times dispatches.
 //! - `compile`: programs to lists of dispatches. `record` makes them (`program::shortcuts` finds those that need not
 //!   be), `cost` counts their loops, `tiling` chooses how many samples lie on the device at a time, `recompute` which
-//!   hidden activations are not kept, `trim` leaves out the rows that nobody touches.
+//!   hidden activations are not kept, `trim` leaves out the rows that nobody touches. `work` counts what all of it comes
+//!   to, for predictions of times.
 //! - `session`: a model on a device, made with `options`. Its `arrays` and its `programs`, evaluation (`run`) and
 //!   training (`step`); `tuning` measures variants of kernels, `tuner` remembers which are the fastest.
 //!
@@ -24,13 +25,13 @@
 //!
 //! # How a step's time comes about
 //!
-//! Estimates for a H100 (67 TFLOP/s, 3.35 TB/s), none of them measured yet; batches of 10,000. lens2 (2 blocks, 0.1
-//! million parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of the peak; 0.66 GB of activations, 0.2 ms; 12
-//! dispatches, 0.05 ms. cross4 (4 blocks, 2 million): 120 GFLOP, 150 with padding, 5.6 ms; 9 GB of activations, 3.2 ms,
-//! of which narrow networks that are computed again leave 2.5 GB for 13 GFLOP more; 26 dispatches, 0.1 ms. What decides
-//! which part of the peak is reached stands with the kernels: `layout/packs` (networks), `layout/narrow`,
-//! `shaders/weight_gradient.wgsl`. So does what was left out or is estimated to be of no help; for dispatches in
-//! `compile/record/fused`.
+//! `hintflow bench model` predicts steps for several cards. Estimates for a H100 (67 TFLOP/s, 3.35 TB/s), none of them
+//! measured yet; batches of 10,000. lens2 (2 blocks, 0.1 million parameters): 6 GFLOP, 8 with padding, 0.3 ms at 40 % of
+//! the peak; 0.66 GB of activations, 0.2 ms; 12 dispatches, 0.05 ms. cross4 (4 blocks, 2 million): 120 GFLOP, 150 with
+//! padding, 5.6 ms; 9 GB of activations, 3.2 ms, of which narrow networks that are computed again leave 2.5 GB for 13
+//! GFLOP more; 26 dispatches, 0.1 ms. What decides which part of the peak is reached stands with the kernels:
+//! `layout/packs` (networks), `layout/narrow`, `shaders/weight_gradient.wgsl`. So does what was left out or is estimated
+//! to be of no help; for dispatches in `compile/record/fused`.
 
 mod compile;
 mod device;
@@ -43,6 +44,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use compile::work::work;
 pub use device::adapter::adapters;
 
 use super::{Backend, DeviceInfo, Engine, Session};

@@ -17,3 +17,11 @@ pub(crate) fn gpu() -> Engine {
     // Tests meet many models once; and they leave the user's cache alone.
     .untuned()
 }
+
+/// Of numbers of columns those that `HINTFLOW_TEST_COLUMNS` lists, with commas; all of them if it does not exist.
+pub(crate) fn asked(dims: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
+    let list = std::env::var("HINTFLOW_TEST_COLUMNS").ok();
+    let numbers: Option<Vec<usize>> =
+        list.map(|list| list.split(',').map(|n| n.trim().parse().expect("HINTFLOW_TEST_COLUMNS: numbers")).collect());
+    dims.into_iter().filter(move |dim| numbers.as_ref().is_none_or(|numbers| numbers.contains(dim)))
+}

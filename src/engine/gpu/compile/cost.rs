@@ -256,8 +256,8 @@ impl Cost for launch::WeightGradient {
     type Sizes<'a> = usize;
 
     fn iterations(&self, _: ColumnMaps, stride: usize) -> u64 {
-        // Per 4 quads: one iteration outside, 4 to multiply.
-        stride as u64 / 4 * 5
+        // One for 4 quads.
+        stride as u64 / 4 + 1
     }
 }
 
@@ -293,7 +293,7 @@ impl Cost for launch::ReflectReduce {
     type Sizes<'a> = ();
 
     fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
-        self.slices.into()
+        copies(self.slices)
     }
 }
 
@@ -301,7 +301,7 @@ impl Cost for launch::GradientNorm {
     type Sizes<'a> = ();
 
     fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
-        u64::from(self.trained.div_ceil(self.sums * 256)) * u64::from(1 + self.slices) + 8
+        u64::from(self.trained.div_ceil(self.sums * 256)) * (1 + copies(self.slices)) + 8
     }
 }
 
@@ -317,8 +317,13 @@ impl Cost for launch::Adam {
     type Sizes<'a> = ();
 
     fn iterations(&self, _: ColumnMaps, (): ()) -> u64 {
-        self.slices.into()
+        copies(self.slices)
     }
+}
+
+/// An element of that many copies of the gradient.
+fn copies(slices: u32) -> u64 {
+    u64::from(slices / 8 + slices % 8)
 }
 
 /// `dense` over so many inputs.

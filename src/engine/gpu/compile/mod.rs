@@ -8,3 +8,4 @@ pub(crate) mod recompute;
 pub(crate) mod record;
 pub(crate) mod tiling;
 pub(crate) mod trim;
+pub(crate) mod work;

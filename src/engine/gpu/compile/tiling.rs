@@ -42,6 +42,12 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
+    /// Sizes on a device that has room for everything.
+    pub(crate) fn of_whole(program: &Program, rows: usize) -> Result<Self> {
+        let most = u64::MAX;
+        Room { arena: most, array: most, workgroups: 65_535, work: most }.fit(program, rows, usize::MAX, "")
+    }
+
     /// Quads from one row of the arena to the next.
     pub(crate) fn stride(self) -> usize {
         self.capacity / 4

@@ -39,8 +39,7 @@ mod tests {
     #[test]
     fn a_large_batch_of_a_deep_recursion_is_one_tile() {
         let plan = Arc::new(Plan::new(&Spec { dim: 100, width: 263, blocks: 4, ..Spec::default() }).unwrap());
-        let workgroup = Workgroup { bytes: 49_152, threads: 512 };
-        let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
+        let tables = Tables::new(&plan, &Panels::new(&plan), Workgroup::MOST);
         let program = record(Name::Step(Memory::Stored), &plan);
         let recomputed = recomputed(&tables, &program, KernelVariants::default(), 10_000, None);
         assert_eq!(recomputed.len(), 4);

@@ -24,6 +24,8 @@ pub(crate) struct Device {
     pub(crate) limits: wgpu::Limits,
     /// Whether it computes on the CPU.
     pub(crate) software: bool,
+    /// Fewest and most threads that run in step.
+    subgroup: (u32, u32),
     /// How kernels get their `launch`.
     pub(crate) passing: Passing,
     /// Layout of bind group 1 where `launch` comes from a buffer.
@@ -132,6 +134,7 @@ impl Device {
             if immediates { (Passing::Immediate, None) } else { (Passing::Buffer, Some(launch_layout(&device))) };
         Ok(Self {
             software: info.device_type == wgpu::DeviceType::Cpu,
+            subgroup: (info.subgroup_min_size, info.subgroup_max_size),
             info: adapter::device_info(info),
             passing,
             launch_layout,
@@ -184,11 +187,17 @@ impl Device {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)
     }
 
-    /// What a workgroup may have. More than these would leave a multiprocessor with too few workgroups to hide waiting.
+    /// What a workgroup may have.
     pub(crate) fn workgroup(&self) -> Workgroup {
         let limits = &self.limits;
         let threads = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-        Workgroup { bytes: limits.max_compute_workgroup_storage_size.min(49_152), threads: threads.min(512) }
+        let most = Workgroup::MOST;
+        let (few, many) = self.subgroup;
+        Workgroup {
+            bytes: limits.max_compute_workgroup_storage_size.min(most.bytes),
+            threads: threads.min(most.threads),
+            step: Workgroup::step(few, many),
+        }
     }
 
     /// The pipeline of a kernel, made when first asked for.

@@ -237,10 +237,24 @@ records! {
         biases: List,
         /// Rows to fetch, as [`Source`].
         sources: List,
-        /// Columns read, as [`Part`].
+        /// Columns read, as [`Upper`].
         upper: List,
     }
-    /// Four outputs, hidden outputs or columns of a narrow node, or one bias.
+    /// Up to four of the columns that a narrow node reads: where what its networks send them comes from and goes to.
+    /// It has that itself, so that nobody needs to find a place, and then a node, before the first product.
+    Upper "upper" {
+        /// Row of the first in the stage's slots.
+        slot: u32,
+        /// Columns from the first to the node's last.
+        count: u32,
+        /// As in [`Place`].
+        front: u32,
+        /// Hidden width.
+        hidden: u32,
+        /// Where the half panels begin, of each of up to two networks.
+        panels: [u32; 2],
+    }
+    /// Four outputs or hidden outputs of a narrow node, or one bias.
     Part "part" {
         /// Where the node's [`Place`] is.
         place: u32,

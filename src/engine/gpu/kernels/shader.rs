@@ -190,7 +190,7 @@ kernels! {
     /// Q of the reflections.
     Reflect "reflect" ["none" "packed_offsets" "reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of Q, summed over slices.
-    ReflectReduce "reflect_reduce" [] ReflectReduce,
+    ReflectReduce "reflect_reduce" ["copies"] ReflectReduce,
     /// What either side of Q has of that gradient.
     ReflectSides "reflect_sides" ["reflections" "product_tile" "pairs" "outer"] Reflections,
     /// Gradient of what the reflections have in common.
@@ -200,11 +200,11 @@ kernels! {
     /// Weights to panels.
     PackWeights "pack_weights" ["none" "packed_offsets"] PackWeights,
     /// Squares of the gradient.
-    GradientNorm "gradient_norm" ["extras" "group_sum"] GradientNorm,
+    GradientNorm "gradient_norm" ["extras" "copies" "group_sum"] GradientNorm,
     /// What the gradient is multiplied with to clip it.
     Clip "clip" ["extras" "group_sum"] Clip,
     /// The update.
-    Adam "adam" ["none" "packed_offsets" "extras"] Adam,
+    Adam "adam" ["none" "copies" "packed_offsets" "extras"] Adam,
 }
 
 /// A kernel as a pipeline is made of it.
@@ -338,5 +338,7 @@ impl Kernel {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod spirv;
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,11 @@
 
 use std::ops::Range;
 
-use super::workgroup::{WARP, Workgroup};
-use crate::engine::gpu::kernels::records::{self, NarrowPack, Part, Place, Record, Source, WeightBlock, push_list};
+use super::panels::{NetPanels, PANEL};
+use super::workgroup::Workgroup;
+use crate::engine::gpu::kernels::records::{
+    self, NarrowPack, Part, Place, Record, Source, Upper, WeightBlock, push_list,
+};
 use crate::engine::gpu::kernels::shader::PackShape;
 use crate::plan::{Node, Stage};
 
@@ -21,9 +24,6 @@ use crate::plan::{Node, Stage};
 const WIDEST: u32 = 64;
 /// Quads that a workgroup takes along at a time.
 pub(crate) const QUADS: u32 = 8;
-/// Most threads of a workgroup: 16 x 16 blocks of 4 x 4 weights. With 128 registers each, two workgroups have room on a
-/// multiprocessor of an H100.
-const THREADS: u32 = 256;
 /// Bytes of a row in workgroup memory: one quad more than it holds.
 const ROW_BYTES: u32 = 16 * (QUADS + 1);
 /// Rows past the last that a block of weights may read and not use.
@@ -87,8 +87,12 @@ impl Need {
         Self { threads, rows: self.rows + more.rows, hidden, middle, outer, biases }
     }
 
+    /// Whether a workgroup has room for them and leaves room for others: 256 threads are 16 x 16 blocks of 4 x 4 weights,
+    /// with 128 registers each, of which a multiprocessor of an H100 has two. With 48 KiB instead of 32 AMD's compiler
+    /// took 152 registers, since no more than three waves were possible anyway, and GCN had one.
     fn fits(self, workgroup: Workgroup) -> bool {
-        self.threads <= workgroup.threads.min(THREADS) && (self.rows + SLACK) * ROW_BYTES <= workgroup.bytes
+        let Workgroup { bytes, threads, .. } = Workgroup::HALF;
+        self.threads <= workgroup.threads.min(threads) && (self.rows + SLACK) * ROW_BYTES <= workgroup.bytes.min(bytes)
     }
 }
 
@@ -99,7 +103,13 @@ pub(crate) fn wide_nodes(stage: &Stage, workgroup: Workgroup) -> usize {
 }
 
 /// Writes the packs of the narrow nodes of a stage whose node table begins at `nodes`.
-pub(crate) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workgroup: Workgroup) -> Option<Narrow> {
+pub(crate) fn push_narrow(
+    words: &mut Vec<u32>,
+    stage: &Stage,
+    nets: &[Vec<NetPanels>],
+    nodes: u32,
+    workgroup: Workgroup,
+) -> Option<Narrow> {
     let first = wide_nodes(stage, workgroup);
     let mut packs: Vec<Range<usize>> = Vec::new();
     let mut need = Need::default();
@@ -121,22 +131,29 @@ pub(crate) fn push_narrow(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workg
     if packs.is_empty() {
         return None;
     }
-    let heads: Vec<NarrowPack> = packs.iter().map(|pack| push_pack(words, stage, nodes, pack.clone())).collect();
+    let heads: Vec<NarrowPack> = packs.iter().map(|pack| push_pack(words, stage, nets, nodes, pack.clone())).collect();
     let at = push_list(words, heads).begin;
-    let threads = most.threads.next_multiple_of(WARP).min(workgroup.threads / QUADS * QUADS);
+    let threads = most.threads.next_multiple_of(workgroup.step).min(workgroup.threads / QUADS * QUADS);
     let hidden_rows = stage.nodes[first..].iter().map(|node| 2 * node.nets.len() as u32 * node.hidden).sum();
     let shape = PackShape { quads: QUADS, threads, rows: most.rows + SLACK };
     Some(Narrow { shape, at, count: packs.len() as u32, hidden_rows })
 }
 
 /// Writes the lists of a pack; returns where they are.
-fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>) -> NarrowPack {
+fn push_pack(
+    words: &mut Vec<u32>,
+    stage: &Stage,
+    nets: &[Vec<NetPanels>],
+    nodes: u32,
+    pack: Range<usize>,
+) -> NarrowPack {
     let of_pack = &stage.nodes[pack.clone()];
     let sum = |f: fn(&Node) -> u32| of_pack.iter().map(f).sum::<u32>();
     let (all_hidden, all_inputs) = (sum(|n| n.hidden), sum(Node::inputs));
     // Rows in workgroup memory: fronts, rears, inputs, outputs.
     let (mut front, mut inputs, mut outs) = (0, 2 * all_hidden, 2 * all_hidden + all_inputs);
-    let [mut hidden, mut biases, mut upper] = <[Vec<Part>; 3]>::default();
+    let [mut hidden, mut biases] = <[Vec<Part>; 2]>::default();
+    let mut upper = Vec::new();
     let [mut middle, mut outer] = <[Vec<WeightBlock>; 2]>::default();
     let mut sources = Vec::new();
     for (node, i) in of_pack.iter().zip(pack) {
@@ -144,7 +161,13 @@ fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>
         let place = Place { node: at, front, rear: all_hidden + front, inputs, outs }.push(words);
         let parts = |count: u32| (0..count).step_by(4).map(move |first| Part { place, first });
         hidden.extend(parts(node.hidden));
-        upper.extend(parts(node.upper));
+        upper.extend((0..node.upper).step_by(4).map(|first| {
+            let mut panels = [0; 2];
+            for (panel, net) in panels.iter_mut().zip(&nets[i]) {
+                *panel = half_panel(net.back[0], first, 2 * node.hidden);
+            }
+            Upper { slot: node.slot + first, count: node.upper - first, front, hidden: node.hidden, panels }
+        }));
         biases.extend((0..node.hidden.max(node.outputs)).map(|first| Part { place, first }));
         // Blocks of one layer: those side by side have the same outputs.
         let blocks = |layer: u32, n_out: u32, n_in: u32| {
@@ -173,9 +196,15 @@ fn push_pack(words: &mut Vec<u32>, stage: &Stage, nodes: u32, pack: Range<usize>
     }
 }
 
+/// The half panel of four outputs from `first` on, of panels with that many vec4 each; as in the shader.
+fn half_panel(at: u32, first: u32, length: u32) -> u32 {
+    at + first / PANEL * length + first / 4 % 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::gpu::layout::panels::Panels;
     use crate::plan::{Kind, Plan, Spec};
 
     fn narrow(dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
@@ -185,14 +214,14 @@ mod tests {
     fn narrow_given(cond_dim: u32, dim: u32, width: u32, workgroup: Workgroup) -> (usize, Option<Narrow>) {
         let kind = if cond_dim == 0 { Kind::Flow } else { Kind::Cinn };
         let plan = Plan::new(&Spec { kind, cond_dim, dim, width, blocks: 1, ..Spec::default() }).unwrap();
-        let stage = &plan.stages[0];
-        (wide_nodes(stage, workgroup), push_narrow(&mut vec![], stage, 0, workgroup))
+        let (stage, nets) = (&plan.stages[0], Panels::new(&plan).nets);
+        (wide_nodes(stage, workgroup), push_narrow(&mut vec![], stage, &nets[0], 0, workgroup))
     }
 
     #[test]
     fn narrow_nodes_fit_into_a_workgroup() {
         let workgroups = [(16_384, 256), (32_768, 1024), (49_152, 512)];
-        for workgroup in workgroups.map(|(bytes, threads)| Workgroup { bytes, threads }) {
+        for workgroup in workgroups.map(|(bytes, threads)| Workgroup { bytes, threads, step: 32 }) {
             let flows = [(1, 1), (2, 64), (3, 1), (7, 21), (20, 104), (100, 263), (33, 600), (200, 9)];
             let given = [(1, 1, 1), (5, 7, 21), (50, 20, 104), (300, 2, 8)];
             for (cond_dim, dim, width) in flows.map(|(dim, width)| (0, dim, width)).into_iter().chain(given) {
@@ -205,12 +234,12 @@ mod tests {
 
     #[test]
     fn the_narrow_nodes_of_known_models() {
-        let nvidia = Workgroup { bytes: 49_152, threads: 512 };
+        let nvidia = Workgroup { step: 32, ..Workgroup::MOST };
         assert_eq!(narrow(20, 104, nvidia).0, 1);
         // h = 263, 2 x 131, 4 x 65; 32 is narrow.
         assert_eq!(narrow(100, 263, nvidia).0, 7);
         // Conditions take room in a workgroup.
-        assert_eq!((narrow_given(300, 2, 8, nvidia).0, narrow_given(400, 2, 8, nvidia).0), (0, 1));
+        assert_eq!((narrow_given(200, 2, 8, nvidia).0, narrow_given(300, 2, 8, nvidia).0), (0, 1));
         let (wide, none) = narrow(20, 2000, nvidia);
         assert!(none.is_none() && wide == 15);
     }

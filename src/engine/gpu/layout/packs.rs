@@ -13,7 +13,7 @@
 
 use super::narrow::wide_nodes;
 use super::panels::PANEL;
-use super::workgroup::{WARP, Workgroup};
+use super::workgroup::Workgroup;
 use crate::engine::gpu::kernels::records::{self, Item, Pack, Record, push_list};
 use crate::engine::gpu::kernels::shader::PackShape;
 use crate::plan::Stage;
@@ -22,8 +22,10 @@ use crate::plan::Stage;
 const OUTPUTS: u32 = 4;
 /// Hidden rows to which narrow nodes are packed.
 const ROWS: u32 = 128;
-/// Numbers of quads that a workgroup may have, best first.
-const QUADS: [u32; 3] = [16, 8, 4];
+/// Most quads that a workgroup has.
+const MOST_QUADS: u32 = 16;
+/// Numbers of quads that a workgroup may have besides [`full`], best first.
+const QUADS: [u32; 3] = [MOST_QUADS, 8, 4];
 
 /// The packs of a stage for one shape of workgroups, in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,13 @@ struct Room {
     groups: u32,
 }
 
+/// Quads with which the widest node comes closest to the threads of [`Workgroup::HALF`]: 16 bytes for each of the eight
+/// outputs that a thread has are 32 KiB, and multiprocessors of AMD's keep 2 or 4 waves at a time. 16 quads of a node of
+/// 152 would be 38 KiB, of which they keep one or three.
+fn full(widest: u32) -> u32 {
+    (Workgroup::HALF.threads / widest.max(ROWS).div_ceil(PANEL)).clamp(QUADS[2], MOST_QUADS)
+}
+
 /// Room of packs of `quads` quads, where the widest node finds any.
 fn room(widest: u32, quads: u32, workgroup: Workgroup) -> Option<Room> {
     let (rows, groups) = (workgroup.bytes / 16 / quads, workgroup.threads / quads);
@@ -51,8 +60,7 @@ fn room(widest: u32, quads: u32, workgroup: Workgroup) -> Option<Room> {
         return None;
     }
     let rows = widest.max(ROWS).min(rows);
-    // Those that fill the last warp come for free.
-    let groups = (rows.div_ceil(PANEL) * quads).next_multiple_of(WARP).min(workgroup.threads) / quads;
+    let groups = (rows.div_ceil(PANEL) * quads).next_multiple_of(workgroup.step).min(workgroup.threads) / quads;
     Some(Room { rows, groups })
 }
 
@@ -80,7 +88,9 @@ pub(crate) fn push_packs(words: &mut Vec<u32>, stage: &Stage, nodes: u32, workgr
     let widths: Vec<u32> = stage.nodes.iter().map(|node| node.hidden).collect();
     let widest = widths.iter().copied().max().unwrap_or(0);
     let split = wide_nodes(stage, workgroup);
-    let shapes = QUADS.into_iter().filter_map(|quads| Some((quads, room(widest, quads, workgroup)?)));
+    let first = full(widest);
+    let all = [first].into_iter().chain(QUADS.into_iter().filter(|&quads| quads != first));
+    let shapes = all.filter_map(|quads| Some((quads, room(widest, quads, workgroup)?)));
     let packs = shapes.map(|(quads, room)| {
         let cut = cut(&widths, split, room);
         let wide = cut.iter().filter(|pack| pack.start < split).count() as u32;
@@ -124,7 +134,8 @@ fn push_shape(
         });
     }
     let at = push_list(words, heads).begin;
-    let threads = (most_groups * quads).next_multiple_of(WARP).min(workgroup.threads / quads * quads);
+    // Whole groups.
+    let threads = (most_groups * quads).next_multiple_of(workgroup.step).min(workgroup.threads) / quads * quads;
     Packs { shape: PackShape { quads, threads, rows: most_rows }, at, count: packs.len() as u32, wide: 0 }
 }
 
@@ -134,11 +145,12 @@ mod tests {
     use crate::engine::gpu::kernels::records::read;
     use crate::plan::{Plan, Spec};
 
-    /// WebGPU's defaults, llvmpipe, NVIDIA.
-    const WORKGROUPS: [Workgroup; 3] = [
-        Workgroup { bytes: 16_384, threads: 256 },
-        Workgroup { bytes: 32_768, threads: 1024 },
-        Workgroup { bytes: 49_152, threads: 512 },
+    /// WebGPU's defaults, llvmpipe, NVIDIA, AMD.
+    const WORKGROUPS: [Workgroup; 4] = [
+        Workgroup { bytes: 16_384, threads: 256, step: 32 },
+        Workgroup { bytes: 32_768, threads: 1024, step: 32 },
+        Workgroup { bytes: 49_152, threads: 512, step: 32 },
+        Workgroup::MOST,
     ];
 
     #[test]
@@ -184,7 +196,10 @@ mod tests {
         // One level per pack.
         assert_eq!(shape(20, 104, WORKGROUPS[2]), Some(([16, 256, 104], 4)));
         assert_eq!(shape(20, 104, WORKGROUPS[0]).unwrap().0, [8, 128, 104]);
-        assert_eq!(shape(100, 263, WORKGROUPS[2]).unwrap().0, [8, 288, 263]);
+        for workgroup in &WORKGROUPS[2..] {
+            assert_eq!(shape(20, 152, *workgroup).unwrap().0, [13, 247, 152]);
+            assert_eq!(shape(100, 263, *workgroup).unwrap().0, [7, 252, 263]);
+        }
         assert_eq!(shape(33, 2000, WORKGROUPS[2]), None);
     }
 }

@@ -114,7 +114,7 @@ fn stage_tables(
     let wide = wide_nodes(stage, workgroup);
     let (job_count, wide_jobs) = (jobs_of.iter().sum(), jobs_of[..wide].iter().sum());
     let packs = push_packs(words, stage, nodes, workgroup);
-    let narrow = push_narrow(words, stage, nodes, workgroup);
+    let narrow = push_narrow(words, stage, nets, nodes, workgroup);
     let wide = wide as u32;
     StageTables {
         nodes,
@@ -170,7 +170,7 @@ mod tests {
     fn every_gradient_belongs_to_exactly_one_weight_tile() {
         for spec in specs() {
             let plan = Plan::new(&spec).unwrap();
-            let workgroup = Workgroup { bytes: 16_384, threads: 256 };
+            let workgroup = Workgroup { bytes: 16_384, threads: 256, step: 32 };
             let tables = Tables::new(&plan, &Panels::new(&plan), workgroup);
             let mut writers = vec![0; plan.layout.gradient_len()];
             // Those of lanes are the same weights again.

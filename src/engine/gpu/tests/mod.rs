@@ -4,6 +4,7 @@
 //! without any adapter fails them with what to install.
 
 mod backward;
+mod compilers;
 mod conditional;
 mod dropout;
 mod elementary;

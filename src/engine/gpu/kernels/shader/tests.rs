@@ -1,5 +1,7 @@
 //! Shaders without a device: they parse, translate, and have the names, numbers and constants of the host.
 
+mod judges;
+
 use super::*;
 use naga::back::{hlsl, msl, pipeline_constants::process_overrides, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
