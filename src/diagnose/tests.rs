@@ -161,7 +161,8 @@ fn the_test_that_speaks_names_the_fault() {
     assert!(shifted.starts_with("posteriors of a are too high, as truths lie 0."), "{shifted}");
     let narrow = says(Planted::Scaled(0.7));
     assert!(narrow.starts_with("posteriors of a are too narrow, as truths scatter 1."), "{narrow}");
-    assert!(says(Planted::Scaled(1.4)).starts_with("posteriors of a are too wide"), "{}", says(Planted::Scaled(1.4)));
+    let wide = says(Planted::Scaled(1.4));
+    assert!(wide.contains(" are too wide, as truths scatter 0."), "{wide}");
     let narrow = diagnose(Planted::Scaled(0.7), 500, 3);
     assert_eq!(headline(&narrow.rejected(LEVEL)).unwrap(), "posteriors of a and b are too narrow (overconfident)");
     let coverage = narrow.tests.iter().find(|test| test.kind == Kind::Coverage).unwrap();
