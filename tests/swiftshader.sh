@@ -12,6 +12,8 @@ usage: tests/swiftshader.sh [options]
                   chromium-common is fetched and unpacked below target/, and not installed]
   --columns A,B   numbers of columns of the contract's models [1,2,5]; all: from 1 to 33
   --tests A,B     fixtures, contract, library; few: a fixture of each kind, for CI [fixtures,contract]
+
+HINTFLOW_TEST_FLAGS in the environment are flags of cargo test, --features mpi for example: those that tests were built with.
 TEXT
 }
 
@@ -66,12 +68,12 @@ export HINTFLOW_TEST_DEVICE=SwiftShader
 # Each test in a process of its own: SwiftShader gives back what it took for kernels when that ends, not before. The
 # fixture of 100 columns would take more than 24 GB, and is left out.
 one_by_one() { # --lib or --test it, what names begin with
-    cargo test --quiet --locked $1 -- "$2" --skip cli:: --skip n100 --list --format terse 2>/dev/null |
+    cargo test --quiet --locked ${HINTFLOW_TEST_FLAGS:-} $1 -- "$2" --skip cli:: --skip n100 --list --format terse 2>/dev/null |
         sed -n 's/: test$//p' >"$folder.tests"
     [ -s "$folder.tests" ] || { echo "swiftshader.sh: no tests: $2" >&2; exit 1; }
     while IFS=' ' read -r test; do
         begun=$(date +%s)
-        if cargo test --quiet --locked $1 -- --exact "$test" >"$folder.log" 2>&1 </dev/null; then
+        if cargo test --quiet --locked ${HINTFLOW_TEST_FLAGS:-} $1 -- --exact "$test" >"$folder.log" 2>&1 </dev/null; then
             echo "ok $test, $(($(date +%s) - begun)) s"
         else
             cat "$folder.log" >&2
