@@ -177,8 +177,8 @@ if [ -f "$out/compare-output.txt" ] && [ "$(grep -c '^|' "$out/compare-output.tx
     printf '\nNetworks see transformed columns:\n\n'
     grep '^|' "$out/compare-output.txt"
 fi
-# What the model of time predicted of this card, beside what was measured.
-if "$hintflow" bench model --gpu "$adapter" --case "$cases" >"$out/model.txt" 2>&1; then
+# What the model of time predicted of this card, beside what was measured. Commas in its name would part two cards.
+if "$hintflow" bench model --gpu "${adapter//,/ }" --case "$cases" >"$out/model.txt" 2>&1; then
     printf '\nSteps, measured and predicted (benches/README.md):\n\n| case | measured, ms | predicted, ms | measured / predicted |\n|---|---|---|---|\n'
     awk -F' *[|] *' '
         NR == FNR { if (FNR > 2) { sub(/ .*/, "", $3); predicted[$2] = $3 } next }
