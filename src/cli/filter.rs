@@ -218,7 +218,8 @@ impl Filter {
             Some(command) => self.own(command, &*update)?,
             None => self.built_in()?,
         };
-        let settings = Settings { version: env!("CARGO_PKG_VERSION").into(), seed: self.seed, method, system };
+        let (version, observations_sha256) = (env!("CARGO_PKG_VERSION").into(), None);
+        let settings = Settings { version, seed: self.seed, observations_sha256, method, system };
         run::start(&settings, start, series, engine, options, shown)
     }
 
@@ -375,6 +376,17 @@ impl Filter {
         if names.len() != count {
             let what = format!("has {} names, but a state has {count} columns", names.len());
             return Err(Error::config("--names", what));
+        }
+        // They stand in names of columns of files.
+        let is_bad = |name: &&String| name.is_empty() || name.contains([',', '"']) || name.contains(char::is_control);
+        if let Some(name) = names.iter().find(is_bad) {
+            let what = format!(
+                "`{name}` is no name for a column of the state: it must not be empty, nor hold commas or quotes"
+            );
+            return Err(Error::config("--names", what));
+        }
+        if let Some((place, name)) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
+            return Err(Error::config("--names", format!("`{name}` is the name of column {} too", place + 1)));
         }
         let mut columns: Vec<_> =
             names.iter().map(|name| ColumnSettings { name: name.clone(), ..ColumnSettings::default() }).collect();

@@ -177,6 +177,11 @@ fn share_below(ranks: &[f64], level: f64) -> f64 {
     ranks.iter().filter(|&&rank| rank <= level).count() as f64 / ranks.len().max(1) as f64
 }
 
+/// Ranks nearer to an end than this are those of truths beyond nearly all samples.
+const END: f64 = 0.001;
+/// Of a right posterior two in a thousand are so near to the ends.
+const MANY: f64 = 0.2;
+
 /// How the truths lie in their posteriors, by normal scores of their ranks.
 struct Scores {
     /// By how many deviations of the posterior the truths lie above its middle.
@@ -185,6 +190,8 @@ struct Scores {
     width: f64,
     /// Their number.
     count: f64,
+    /// Whether many truths lie beyond all samples, so that they may scatter more widely than ranks tell.
+    is_cut: bool,
 }
 
 impl Scores {
@@ -193,7 +200,8 @@ impl Scores {
         let count = scores.len().max(1) as f64;
         let shift = scores.iter().sum::<f64>() / count;
         let width = (scores.iter().map(|s| (s - shift).powi(2)).sum::<f64>() / count).sqrt();
-        Self { shift, width, count }
+        let beyond = ranks.iter().filter(|&&rank| !(END..=1.0 - END).contains(&rank)).count() as f64;
+        Self { shift, width, count, is_cut: beyond > MANY * count }
     }
 
     /// What is wrong by more than chance: also for the test of all ranks, whose p-value this is. A right posterior has a shift of N(0, 1 / n), and a width of N(1, 1 / 2n); where
@@ -217,7 +225,8 @@ impl Scores {
     fn in_words(&self, name: &str, p_value: f64) -> String {
         let side = if self.shift > 0.0 { "above" } else { "below" };
         let shift = format!("lie {:.2} posterior standard deviations {side} the middle", self.shift.abs());
-        let width = format!("scatter {:.2} times as wide as the posterior", self.width);
+        let at_least = if self.is_cut { "at least " } else { "" };
+        let width = format!("scatter {at_least}{:.2} times as wide as the posterior", self.width);
         let words = |fault: &Fault| match fault {
             Fault::Narrow => format!("too narrow, as truths {width}"),
             Fault::Wide => format!("too wide, as truths {width}"),

@@ -4,6 +4,7 @@
 //! flow, as it does in the paper for comparison.
 
 use super::observed::{beyond, unusual};
+use super::simulated::all_vary;
 use super::system::Draws;
 use super::trained::{are_near, diverged, has_learned};
 use super::update::{Keeper, Moment, Step, Update, forecast};
@@ -197,6 +198,7 @@ impl Update for Hint {
                 (states, seen)
             }
         };
+        all_vary(at.step, &states, n, &at.system.state_names())?;
         let beyond = beyond(at, observed, &seen, keeper);
         // Weights, order and noise differ from step to step.
         self.config.train.seed = Draws::new(at.seed, self.stream(), at.step).seed();

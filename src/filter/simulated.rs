@@ -34,6 +34,27 @@ pub(super) fn all_finite(step: u32, what: &str, values: &[f32], columns: usize, 
     }
 }
 
+/// An error that names the first column of simulated states in which all are equal: a flow has no density of it, and what
+/// it makes of the others is wrong, too.
+pub(super) fn all_vary(step: u32, states: &[f32], columns: usize, names: &[String]) -> Result<()> {
+    let is_constant = |&column: &usize| {
+        let mut values = states.iter().skip(column).step_by(columns);
+        values.next().is_some_and(|first| values.all(|value| value == first))
+    };
+    match (0..columns).find(is_constant) {
+        None => Ok(()),
+        Some(column) => {
+            let what = format!(
+                "the simulator gave {} in {} of all next states, and a flow learns nothing of a column that does not vary; \
+                 begin anew with a state without it (the simulator knows its value), or with --method enkf",
+                shown(states[column]),
+                label(names, column)
+            );
+            Err(Error::Simulator { step, row: None, what })
+        }
+    }
+}
+
 /// An error that names the first value of simulated states that is outside of the bounds of its column, or on one if
 /// that is not allowed.
 pub(super) fn all_inside(step: u32, what: &str, states: &[f32], system: &dyn System, on_bounds: bool) -> Result<()> {
@@ -78,6 +99,14 @@ pub(crate) fn shown(value: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_that_do_not_vary_are_named() {
+        let names = ["x".to_owned(), "g".into()];
+        assert!(all_vary(2, &[1.0, 9.5, 2.0, 9.5, 1.0, 9.6], 2, &names).is_ok());
+        let error = all_vary(2, &[1.0, 9.5, 2.0, 9.5, 1.0, 9.5], 2, &names).unwrap_err().to_string();
+        assert!(error.contains("step 2") && error.contains("9.5 in column 2 (`g`)"), "{error}");
+    }
 
     #[test]
     fn values_on_bounds_are_inside_if_they_may_be() {

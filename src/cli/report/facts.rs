@@ -95,6 +95,15 @@ impl Facts {
             );
             None
         });
+        // An object without what every manifest has is none.
+        let manifest = manifest.filter(|facts| {
+            let is_one = !facts.status.is_empty();
+            if !is_one {
+                let lacks = "neither how the training ended is known nor its device, its densities and its warnings";
+                told(&path, "it has no status", lacks, "restore it from a copy");
+            }
+            is_one
+        });
         let path = metrics_of(run);
         let (epochs, why) = metrics::read_or_damage(&path);
         let state = match manifest.as_ref().map(|facts| facts.status.as_str()) {
@@ -133,7 +142,8 @@ impl Facts {
         }
         let diagnostics = found.map(|found| {
             let now = fingerprint(&model).ok();
-            Diagnosed { is_of_another: found.model_sha256.is_some() && found.model_sha256 != now, found }
+            let is_of_another = found.model_sha256.is_some() && now.is_some() && found.model_sha256 != now;
+            Diagnosed { is_of_another, found }
         });
         Ok(Self {
             run: run.into(),

@@ -109,6 +109,10 @@ fn of_diagnosis(facts: &Facts) -> (Mood, String, Vec<String>) {
         };
         return (Mood::Open, "Whether this model can be trusted has not been tested.".into(), vec![facts.command(how)]);
     };
+    if !facts.has_model {
+        let how = "Take a checkpoint of the run in its place, or restore it from a copy.".into();
+        return (Mood::Open, "The model that was tested is no longer there.".into(), vec![how]);
+    }
     if diagnosed.is_of_another {
         let how = facts.command("`hintflow diagnose RUN` tests the model that is there now.");
         return (Mood::Open, "The model is another one than that which was tested.".into(), vec![how]);

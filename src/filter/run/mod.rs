@@ -23,6 +23,7 @@ use super::measure;
 use super::system::System;
 use super::update::{Moment, Update, start as draw_start};
 use crate::atomic::Overwrite;
+use crate::data::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::train::{EpochReport, Progress};
@@ -101,7 +102,8 @@ pub(crate) fn start(
     folder.keep_states(0, &states, system.state_columns())?;
     steps::write(&folder.steps(), &names_of(&*system), &[])?;
     // Last: what has settings can be resumed.
-    settings.write(&folder.settings())?;
+    let observations_sha256 = Some(digest_of(&series.observations));
+    Settings { observations_sha256, ..settings.clone() }.write(&folder.settings())?;
     Run { folder, settings, system, update, series, engine, options, states, rows: Vec::new() }.go_on(watcher)
 }
 
@@ -136,6 +138,11 @@ pub(crate) fn resume(
     let mut update = settings.method.method().update().map_err(of_file)?;
     let series = series_of(path)?;
     series.check(&*system).map_err(of_file)?;
+    let own = digest_of(&series.observations);
+    if settings.observations_sha256.as_ref().is_some_and(|began_with| *began_with != own) {
+        let what = "holds other numbers than the filter began with; put back a copy of it, or begin the filter anew";
+        return Err(Error::format(folder.observations(), what));
+    }
     let n = system.state_columns();
     let rows = steps::read(&folder.steps(), n)?;
     let (done, of) = (rows.len(), series.observations.rows());
@@ -159,6 +166,11 @@ pub(crate) fn resume(
         }
     }
     Run { folder, settings, system, update, series, engine, options, states, rows }.go_on(watcher)
+}
+
+/// SHA-256 of observations.
+fn digest_of(observations: &Table) -> String {
+    crate::data::table::fingerprint(observations.dim(), observations.values())
 }
 
 /// Names of the columns of the state; numbers if they have none.

@@ -19,6 +19,9 @@ pub(crate) struct Settings {
     /// Version of hintflow.
     pub version: String,
     pub seed: u64,
+    /// SHA-256 of the observations that it began with; older runs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observations_sha256: Option<String>,
     pub method: MethodSettings,
     pub system: SystemSettings,
 }
@@ -189,8 +192,13 @@ mod tests {
             for method in &methods {
                 let method_settings = MethodSettings::from(method);
                 assert_eq!(method_settings.method(), *method);
-                let settings =
-                    Settings { version: "1".into(), seed: 5, method: method_settings, system: system.clone() };
+                let settings = Settings {
+                    version: "1".into(),
+                    seed: 5,
+                    observations_sha256: Some("0a".into()),
+                    method: method_settings,
+                    system: system.clone(),
+                };
                 settings.write(&path).unwrap();
                 assert_eq!(Settings::read(&path).unwrap(), settings);
             }

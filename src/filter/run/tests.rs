@@ -44,7 +44,7 @@ fn small() -> Method {
 
 fn settings(method: &Method) -> Settings {
     let system = SystemSettings::LotkaVolterra { process_noise: 0.05, observation_noise: 0.05 };
-    Settings { version: "test".into(), seed: 3, method: method.into(), system }
+    Settings { version: "test".into(), seed: 3, observations_sha256: None, method: method.into(), system }
 }
 
 fn series() -> Series {
@@ -294,6 +294,13 @@ fn damaged_files_of_a_run_are_named() {
     told("state/rows-002.npy", &half, &["state/rows-002.npy", "remove it, so that step 2 is simulated again"]);
     told("models/step-001.safetensors", &half, &["step-001.safetensors", "so that step 2 begins with new weights"]);
     told("observations.csv", &|_| None, &["observations.csv", "is missing", again]);
+    told("observations.csv", &first_line, &["observations.csv", again]);
+    let one_less = |bytes: Vec<u8>| {
+        let text = text(bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        Some(lines[..lines.len() - 1].join("\n").into_bytes())
+    };
+    told("observations.csv", &one_less, &["observations.csv", "other numbers than the filter began with", again]);
     told("truth.csv", &|bytes| Some(text(bytes).replace("0.", "o.").into_bytes()), &["truth.csv", "row 1", again]);
     told(
         "filter.toml",

@@ -136,6 +136,7 @@ fn is_filtered(
     let settings = Settings {
         version: env!("CARGO_PKG_VERSION").into(),
         seed,
+        observations_sha256: None,
         method: MethodSettings::from(&filter.method(scale, lab.request.set)),
         system: SystemSettings::LotkaVolterra { process_noise, observation_noise },
     };

@@ -15,6 +15,7 @@ mod write;
 use std::path::Path;
 
 use super::Reading;
+use super::advice::Advice;
 use super::narrowing::{Narrowed, Narrowing};
 use super::precision::Precision;
 use super::source::{Choice, open_regular};
@@ -84,6 +85,8 @@ struct Rows<'a> {
     exact: Vec<f64>,
     /// Rows of the file so far, those left out too.
     row: usize,
+    /// The line of the last of them.
+    last_line: Option<u64>,
     left_out: usize,
     /// Numbers that no float holds.
     far: Vec<FarNumber>,
@@ -92,7 +95,8 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn new(path: &'a Path, how: &'a Reading<'a>, layout: Layout, choice: Choice<'a>) -> Self {
         let (values, exact, precision, ways, far) = Default::default();
-        Self { path, how, layout, choice, chosen: None, ways, precision, values, exact, row: 0, left_out: 0, far }
+        let (chosen, last_line) = (None, None);
+        Self { path, how, layout, choice, chosen, ways, precision, values, exact, row: 0, last_line, left_out: 0, far }
     }
 
     /// Says of each column how it is packed, where it is.
@@ -119,6 +123,14 @@ impl<'a> Rows<'a> {
     fn add(&mut self, line: &[u8], cells: &[Cell], number_of_line: u64) -> Result<()> {
         self.row += 1;
         let (row, dim) = (self.row, self.layout.columns.len());
+        let is_behind_a_gap = self.last_line.replace(number_of_line).is_some_and(|last| last + 1 < number_of_line);
+        if is_behind_a_gap && self.how.text.advice == Advice::Steps {
+            let what = format!(
+                "row {row} (line {number_of_line}) follows a blank line; each row is a step: write the number that is \
+                 missing there, or take the line out if none is"
+            );
+            return Err(Error::format(self.path, what));
+        }
         let shortened = self.layout.ends_in_separator() && cells.len() + 1 == dim;
         if cells.len() != dim && !shortened {
             let what = format!(
