@@ -240,7 +240,8 @@ fn the_example_of_a_system_is_filtered() {
     let columns = vec![column("level", Some(0.0)), column("inflow", None)];
     let system = SystemSettings::Command { command, format: Format::Npy, timeout_s: 300.0, columns, observations: 1 };
     let method = &Method::ensemble_kalman(rows);
-    let settings = Settings { version: "test".into(), seed: 5, method: method.into(), system };
+    let settings =
+        Settings { version: "test".into(), seed: 5, observations_sha256: None, method: method.into(), system };
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("run");
     let options = Options { out: Some(&out), overwrite: Overwrite::No, stop: &stop, checkpoint_every: None };
