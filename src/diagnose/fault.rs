@@ -106,7 +106,7 @@ mod tests {
         let coverage = Test::new("", Kind::Coverage, 0.0, 0.0, String::new()).with(vec![Fault::Wide]);
         assert_eq!(words(&[coverage]), "posteriors of all columns together are too wide");
         let shape = of_column("a", &[Fault::Shape]);
-        assert_eq!(words(&[shape.clone()]), "posteriors of a are of another shape than the truths");
+        assert_eq!(words(std::slice::from_ref(&shape)), "posteriors of a are of another shape than the truths");
         let given = of_column("depth", &[Fault::Unfollowed]);
         assert_eq!(
             words(&[shape, given.clone()]),
