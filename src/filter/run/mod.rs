@@ -137,12 +137,12 @@ pub(crate) fn resume(
     let system = settings.system.system(Vec::new(), options.stop).map_err(of_file)?;
     let mut update = settings.method.method().update().map_err(of_file)?;
     let series = series_of(path)?;
-    series.check(&*system).map_err(of_file)?;
     let own = digest_of(&series.observations);
     if settings.observations_sha256.as_ref().is_some_and(|began_with| *began_with != own) {
         let what = "holds other numbers than the filter began with; put back a copy of it, or begin the filter anew";
         return Err(Error::format(folder.observations(), what));
     }
+    series.check(&*system).map_err(of_file)?;
     let n = system.state_columns();
     let rows = steps::read(&folder.steps(), n)?;
     let (done, of) = (rows.len(), series.observations.rows());

@@ -30,19 +30,45 @@ pub(super) fn is_names(first: &Texts<'_>, decimal: Decimal, advice: Advice, path
     Err(Error::Cell { path: path.into(), row: 1, column: column + 1, name: None, what })
 }
 
-/// Whether a first line of whole numbers holds names: they count up by one, from 0 or 1 or as years do, and a column of
-/// the rows below holds no whole number. So pandas names columns that have no names.
+/// Whether a first line of whole numbers holds names, which the rows below tell: it is unlike them all.
+///
+/// It counts up by one, from 0 or 1 (so pandas names columns that have no names) or as years do, and a column of the rows
+/// holds no whole number. Or it has years in order, some of them left out. Or it counts, the rows are whole numbers too, but
+/// are many, and none of them counts. No number of the rows may be such a year.
 pub(super) fn counts(first: &Texts<'_>, rows: &[Vec<Cow<'_, str>>], decimal: Decimal) -> bool {
+    /// So many columns that no row of data counts by chance, from 0 or 1 and as years.
+    const MANY: [usize; 2] = [4, 3];
+    /// So many rows that whole numbers which count would be seen.
+    const ROWS: usize = 8;
     let Some(numbers) = first.iter().map(|cell| whole(cell)).collect::<Option<Vec<i64>>>() else { return false };
-    let Some(&start) = numbers.first() else { return false };
-    let counts = numbers.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    let years = numbers.len() > 1 && (1500..=2500).contains(&start);
-    let usual = (0..=1).contains(&start) || years;
+    let (Some(&start), n) = (numbers.first(), numbers.len()) else { return false };
+    let are_years = n > 1 && numbers.iter().all(|number| (1500..=2500).contains(number));
+    let counting = are_counting(&numbers) && (are_years || (0..=1).contains(&start));
+    let in_order = are_years && (numbers.is_sorted_by(|a, b| a < b) || numbers.is_sorted_by(|a, b| a > b));
+    let many = n >= MANY[usize::from(are_years)];
+    let value = |cell: &Cow<'_, str>| parsed(cell, decimal);
+    let is_fraction = |cell: &Cow<'_, str>| whole(cell).is_none() && value(cell).is_some_and(f64::is_finite);
+    let is_of_fractions = |column: usize| rows.iter().all(|row| row.get(column).is_some_and(is_fraction));
     // A single 0 or 1 may be a number as well, so that more rows must tell.
-    let least = if numbers.len() == 1 { 3 } else { 2 };
-    let is_fraction = |cell: &Cow<'_, str>| whole(cell).is_none() && parsed(cell, decimal).is_some_and(f64::is_finite);
-    let fractions = |column: usize| rows.iter().all(|row| row.get(column).is_some_and(is_fraction));
-    usual && counts && rows.len() >= least && (0..numbers.len()).any(fractions)
+    let least = if n == 1 { 3 } else { 2 };
+    if rows.len() >= least && counting && (0..n).any(is_of_fractions) {
+        return true;
+    }
+    let (low, high) = numbers.iter().fold((i64::MAX, i64::MIN), |(low, high), &n| (low.min(n), high.max(n)));
+    let among_years = |cell: &Cow<'_, str>| value(cell).is_some_and(|v| (low as f64..=high as f64).contains(&v));
+    if !many || are_years && rows.iter().flatten().any(among_years) {
+        return false;
+    }
+    let is_counting = |row: &Vec<Cow<'_, str>>| {
+        let numbers = row.iter().map(|cell| whole(cell)).collect::<Option<Vec<i64>>>();
+        numbers.is_some_and(|numbers| are_counting(&numbers))
+    };
+    let of_whole_numbers = counting && rows.len() >= ROWS && !rows.iter().any(is_counting);
+    (rows.len() >= least && in_order && (0..n).any(is_of_fractions)) || of_whole_numbers
+}
+
+fn are_counting(numbers: &[i64]) -> bool {
+    numbers.windows(2).all(|pair| pair[1] == pair[0] + 1)
 }
 
 /// The whole number that a cell is without a point, sign or exponent.
@@ -108,6 +134,17 @@ mod tests {
                 && !counts("0,1", &[])
         );
         assert!(!counts("0,1", &["0.5,1", "1,2"]), "a column of the rows must hold no whole number");
+        // Years that do not count, in order and above other numbers.
+        assert!(counts("2010,2015,2020", &["0.5,1.5,3"; 2]) && counts("2003,2001,1999", &["0.5,1,3"; 2]));
+        assert!(!counts("2010,2020,2015", &["0.5,1.5,3"; 2]) && !counts("2010,2015,2020", &["2012.5,1.5,3"; 2]));
+        assert!(!counts("2010,2015,2020", &["1,2,4"; 8]) && !counts("2010,2015", &["0.5,1.5"; 2]));
+        // Above many rows of whole numbers.
+        let rows = ["210,15,777", "310,200,21", "1,9,3", "5,4,3", "210,211,213", "7,7,7", "1,0,1", "900,1,2"];
+        assert!(counts("2001,2002,2003", &rows) && !counts("2001,2002,2003", &rows[..7]));
+        assert!(!counts("2001,2002,2003", &[&rows[..], &["2002,4,5"]].concat()) && !counts("2001,2002", &["3,9"; 9]));
+        let rows = ["0,0,1,2", "5,4,3,2", "0,1,1,2", "9,1,4,4", "1,1,1,1", "3,0,3,0", "2,2,2,3", "0,1,2,2"];
+        assert!(counts("0,1,2,3", &rows) && !counts("2,3,4,5", &rows));
+        assert!(!counts("0,1,2,3", &[&rows[..], &["4,5,6,7"]].concat()));
     }
 
     #[test]

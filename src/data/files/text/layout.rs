@@ -125,8 +125,11 @@ impl Layout {
         if is_header {
             let some: Vec<&str> = first.iter().take(4).map(AsRef::as_ref).collect();
             let more = if first.len() > some.len() { ", ..." } else { "" };
-            let why =
-                if in_quotes { "it is in quotes and the rows are not" } else { "it counts up and the rows do not" };
+            let why = if in_quotes {
+                "it is in quotes and the rows are not"
+            } else {
+                "its numbers are in order and the rows are not"
+            };
             let some = some.join(", ");
             self.assumed.push(format!(
                 "the first line ({some}{more}) was taken for names, as {why}; {} takes it for a row",

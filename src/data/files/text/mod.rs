@@ -36,7 +36,7 @@ pub(crate) use write::{csv_to, write_csv};
 /// Reads a text table.
 ///
 /// The first line holds names if no cell is a number and at least one is a text (cells that look like a missing value
-/// do not count), or if it counts up and the rows do not. Numbers beside texts are an error: a row with a typo must not be
+/// do not count), or if its numbers are in order and the rows are not. Numbers beside texts are an error: a row with a typo must not be
 /// lost as a line of names. Lines with a `#` at the head of the file are comments; the last may hold the names, as NumPy
 /// writes them. Empty lines are ignored, cells may be quoted, lines end in LF, CRLF or CR.
 ///
