@@ -57,6 +57,15 @@ ranks() {
     esac
 }
 
+# A machine whose launchers start nothing, for want of a name of its own for example, says nothing of this program.
+for mpi in openmpi mpich; do
+    if ! ranks $mpi 2 true >log 2>&1; then
+        cat log >&2
+        echo "SKIPPED: mpirun.$mpi starts no processes here" >&2
+        exit 3
+    fi
+done
+
 # What of a run must not depend on ranks: its model, its samples, and its metrics but for the rate.
 same_run() {
     cmp "$1/model.safetensors" "$2/model.safetensors" || fail "the models of $1 and $2 differ"
