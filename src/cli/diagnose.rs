@@ -8,10 +8,11 @@ use indicatif::ProgressBar;
 
 use crate::atomic::{Overwrite, write_atomic};
 use crate::counted::{self, are, counted};
+use crate::data::{side_by_side, table};
 use crate::diagnose::likeness::{Likeness, Trained};
 use crate::diagnose::model::{Effort, Numbers, Uniformly, against, diagnose};
 use crate::diagnose::uniform::Bands;
-use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, fingerprint_of_rows, p_value_text, verdict};
+use crate::diagnose::{Diagnosis, Diagnostics, LEVEL, fingerprint, p_value_text, verdict};
 use crate::plan::Kind;
 use crate::printable::printable;
 use crate::report::{Uniform, correlation_map, grouped, uniformity};
@@ -152,11 +153,12 @@ impl Diagnose {
             diagnosis = Diagnosis::of(diagnosis.tests.into_iter().chain(predictions.tests()).collect());
         }
         let is_conditional = flow.spec().kind != Kind::Flow;
+        let row_columns = (flow.spec().dim + flow.spec().cond_dim) as usize;
         let found = Diagnostics {
             model: self.run.display().to_string(),
             model_sha256: Some(fingerprint(&folder::model_of(&self.run)?)?),
             rows: count,
-            rows_sha256: Some(fingerprint_of_rows(&rows.y, &rows.x)),
+            rows_sha256: Some(table::fingerprint(row_columns, &side_by_side(&rows.y, &rows.x, count))),
             columns: self.likeness(&flow, &rows),
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             rows_of: rows.of,

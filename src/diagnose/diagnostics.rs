@@ -23,8 +23,8 @@ pub(crate) struct Diagnostics {
     pub rows: usize,
     /// What these are.
     pub rows_of: String,
-    /// SHA-256 of these rows, by [`fingerprint_of_rows`]. Of an earlier version's diagnosis nothing is known, as of the two
-    /// that follow.
+    /// SHA-256 of these rows, conditions first, as that of a table. Of an earlier version's diagnosis nothing is known, as
+    /// of the two that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_sha256: Option<String>,
     /// Their columns beside those of the training, conditions first; none of simulated data, or if the run's `data.json` is
@@ -155,27 +155,13 @@ pub(crate) fn against(rejected: usize, tests: usize) -> String {
     format!("{rejected} of {} {speak} against this model", counted(tests, "test"))
 }
 
-/// SHA-256 of rows, condition columns first: of their values as 32-bit floats in little-endian order.
-pub(crate) fn fingerprint_of_rows(y: &[f32], x: &[f32]) -> String {
-    let mut digest = Sha256::new();
-    for values in [y, x] {
-        digest.update((values.len() as u64).to_le_bytes());
-        values.iter().for_each(|value| digest.update(value.to_le_bytes()));
-    }
-    hexadecimal(&digest.finalize())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// SHA-256 of a model file, so that it is seen if a diagnosis is that of another model.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read.
 pub(crate) fn fingerprint(model: &Path) -> Result<String> {
     let bytes = std::fs::read(model).map_err(|e| Error::io("read", model, e))?;
-    Ok(hexadecimal(&Sha256::digest(&bytes)))
+    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// A p-value with as many digits as matter.

@@ -29,7 +29,7 @@ pub(crate) mod uniform;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use diagnostics::{Diagnostics, against, fingerprint, fingerprint_of_rows, p_value_text, verdict};
+pub(crate) use diagnostics::{Diagnostics, against, fingerprint, p_value_text, verdict};
 pub(crate) use fault::{Fault, headline};
 
 /// One test of a model.
